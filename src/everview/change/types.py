@@ -1,0 +1,362 @@
+"""SQL types, and how each is held in Arrow columns.
+
+One sentence: a :class:`Type` is a frozen description that knows its SQL text, its Arrow
+type and the number of bytes a value takes at rest; everything else asks it.
+
+The names are DuckDB's. A type prints as the SQL text that :func:`parse_type` reads back::
+
+    >>> parse_type("decimal(10, 2)[]")
+    Type('DECIMAL(10,2)[]')
+    >>> str(parse_type("STRUCT(a INT, b MAP(TEXT, DOUBLE))"))
+    'STRUCT(a INTEGER, b MAP(VARCHAR, DOUBLE))'
+
+Arrow has no 128-bit integer, so HUGEINT and UHUGEINT travel as 16 little-endian bytes
+under the extension type that DuckDB reads and writes itself; UUID and JSON use Arrow's
+own canonical extension types.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from everview.errors import DefinitionError
+
+
+class Kind(enum.Enum):
+    """The families of types; the value is the SQL name."""
+
+    BOOLEAN = "BOOLEAN"
+    TINYINT = "TINYINT"
+    SMALLINT = "SMALLINT"
+    INTEGER = "INTEGER"
+    BIGINT = "BIGINT"
+    HUGEINT = "HUGEINT"
+    UTINYINT = "UTINYINT"
+    USMALLINT = "USMALLINT"
+    UINTEGER = "UINTEGER"
+    UBIGINT = "UBIGINT"
+    UHUGEINT = "UHUGEINT"
+    REAL = "REAL"
+    DOUBLE = "DOUBLE"
+    DECIMAL = "DECIMAL"
+    VARCHAR = "VARCHAR"
+    BLOB = "BLOB"
+    DATE = "DATE"
+    TIME = "TIME"
+    TIMESTAMP = "TIMESTAMP"
+    TIMESTAMPTZ = "TIMESTAMPTZ"
+    INTERVAL = "INTERVAL"
+    UUID = "UUID"
+    JSON = "JSON"
+    LIST = "LIST"
+    STRUCT = "STRUCT"
+    MAP = "MAP"
+
+
+SIGNED = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64, Kind.HUGEINT: 128}
+UNSIGNED = {
+    Kind.UTINYINT: 8,
+    Kind.USMALLINT: 16,
+    Kind.UINTEGER: 32,
+    Kind.UBIGINT: 64,
+    Kind.UHUGEINT: 128,
+}
+INTEGERS = SIGNED | UNSIGNED
+FLOATS = frozenset({Kind.REAL, Kind.DOUBLE})
+NESTED = frozenset({Kind.LIST, Kind.STRUCT, Kind.MAP})
+TEXTS = frozenset({Kind.VARCHAR, Kind.JSON})
+"""Kinds whose values are UTF-8 text."""
+
+_WIDTH = {
+    Kind.BOOLEAN: 1,
+    Kind.REAL: 4,
+    Kind.DOUBLE: 8,
+    Kind.DATE: 4,
+    Kind.TIME: 8,
+    Kind.TIMESTAMP: 8,
+    Kind.TIMESTAMPTZ: 8,
+    Kind.INTERVAL: 16,
+    Kind.UUID: 16,
+    **{kind: bits // 8 for kind, bits in INTEGERS.items()},
+}
+
+_HUGEINT = pa.opaque(pa.binary(16), "hugeint", "DuckDB")
+_UHUGEINT = pa.opaque(pa.binary(16), "uhugeint", "DuckDB")
+
+_ARROW: dict[Kind, pa.DataType] = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.TINYINT: pa.int8(),
+    Kind.SMALLINT: pa.int16(),
+    Kind.INTEGER: pa.int32(),
+    Kind.BIGINT: pa.int64(),
+    Kind.HUGEINT: _HUGEINT,
+    Kind.UTINYINT: pa.uint8(),
+    Kind.USMALLINT: pa.uint16(),
+    Kind.UINTEGER: pa.uint32(),
+    Kind.UBIGINT: pa.uint64(),
+    Kind.UHUGEINT: _UHUGEINT,
+    Kind.REAL: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.VARCHAR: pa.string(),
+    Kind.BLOB: pa.binary(),
+    Kind.DATE: pa.date32(),
+    Kind.TIME: pa.time64("us"),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+    Kind.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    Kind.INTERVAL: pa.month_day_nano_interval(),
+    Kind.UUID: pa.uuid(),
+    Kind.JSON: pa.json_(pa.string()),
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Type:
+    """One SQL type. Build with the constants below, :func:`decimal`, :func:`list_of`,
+    :func:`struct`, :func:`map_of`, or from text with :func:`parse_type`."""
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+    children: tuple[tuple[str, Type], ...] = ()
+    """LIST: one child ("item"); STRUCT: the fields; MAP: "key" and "value"."""
+
+    def __post_init__(self) -> None:
+        if self.kind is Kind.DECIMAL:
+            if not 1 <= self.precision <= 38 or not 0 <= self.scale <= self.precision:
+                raise DefinitionError(
+                    f"DECIMAL({self.precision},{self.scale}) is not a type",
+                    hint="the precision is 1 to 38, the scale 0 to the precision",
+                )
+        elif self.precision or self.scale:
+            raise DefinitionError(f"{self.kind.value} takes no precision")
+        names = [name for name, _ in self.children]
+        if self.kind is Kind.LIST and names != ["item"]:
+            raise DefinitionError("a LIST has exactly one type of items")
+        if self.kind is Kind.MAP and names != ["key", "value"]:
+            raise DefinitionError("a MAP has a type of keys and a type of values")
+        if self.kind is Kind.STRUCT and (not names or len({n.lower() for n in names}) != len(names)):
+            raise DefinitionError(f"a STRUCT needs fields with different names, not {names}")
+        if self.kind not in NESTED and names:
+            raise DefinitionError(f"{self.kind.value} has no parts")
+
+    @property
+    def width(self) -> int | None:
+        """Bytes of a value at rest, or None where values differ in length."""
+        if self.kind is Kind.DECIMAL:
+            return 8 if self.precision <= 18 else 16
+        return _WIDTH.get(self.kind)
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.kind not in NESTED
+
+    @functools.cached_property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type of a column of this type."""
+        if self.kind is Kind.DECIMAL:
+            return pa.decimal128(self.precision, self.scale)
+        if self.kind is Kind.LIST:
+            return pa.list_(pa.field("item", self.item.arrow))
+        if self.kind is Kind.STRUCT:
+            return pa.struct([pa.field(name, child.arrow) for name, child in self.children])
+        if self.kind is Kind.MAP:
+            return pa.map_(self.children[0][1].arrow, self.children[1][1].arrow)
+        return _ARROW[self.kind]
+
+    @property
+    def item(self) -> Type:
+        """What a LIST holds; a MAP is held as a list of (key, value) structs."""
+        if self.kind is Kind.MAP:
+            return Type(Kind.STRUCT, children=self.children)
+        return self.children[0][1]
+
+    def __str__(self) -> str:
+        if self.kind is Kind.DECIMAL:
+            return f"DECIMAL({self.precision},{self.scale})"
+        if self.kind is Kind.LIST:
+            return f"{self.item}[]"
+        if self.kind is Kind.STRUCT:
+            return f"STRUCT({', '.join(f'{_quoted(n)} {t}' for n, t in self.children)})"
+        if self.kind is Kind.MAP:
+            return f"MAP({', '.join(str(t) for _, t in self.children)})"
+        return self.kind.value
+
+    def __repr__(self) -> str:
+        return f"Type({str(self)!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Type, (self.kind, self.precision, self.scale, self.children)
+
+
+BOOLEAN = Type(Kind.BOOLEAN)
+TINYINT = Type(Kind.TINYINT)
+SMALLINT = Type(Kind.SMALLINT)
+INTEGER = Type(Kind.INTEGER)
+BIGINT = Type(Kind.BIGINT)
+HUGEINT = Type(Kind.HUGEINT)
+UTINYINT = Type(Kind.UTINYINT)
+USMALLINT = Type(Kind.USMALLINT)
+UINTEGER = Type(Kind.UINTEGER)
+UBIGINT = Type(Kind.UBIGINT)
+UHUGEINT = Type(Kind.UHUGEINT)
+REAL = Type(Kind.REAL)
+DOUBLE = Type(Kind.DOUBLE)
+VARCHAR = Type(Kind.VARCHAR)
+BLOB = Type(Kind.BLOB)
+DATE = Type(Kind.DATE)
+TIME = Type(Kind.TIME)
+TIMESTAMP = Type(Kind.TIMESTAMP)
+TIMESTAMPTZ = Type(Kind.TIMESTAMPTZ)
+INTERVAL = Type(Kind.INTERVAL)
+UUID = Type(Kind.UUID)
+JSON = Type(Kind.JSON)
+
+
+def decimal(precision: int, scale: int = 0) -> Type:
+    return Type(Kind.DECIMAL, precision, scale)
+
+
+def list_of(item: Type) -> Type:
+    return Type(Kind.LIST, children=(("item", item),))
+
+
+def struct(**fields: Type) -> Type:
+    return Type(Kind.STRUCT, children=tuple(fields.items()))
+
+
+def map_of(key: Type, value: Type) -> Type:
+    return Type(Kind.MAP, children=(("key", key), ("value", value)))
+
+
+_ALIASES = {
+    "BOOL": "BOOLEAN",
+    "INT1": "TINYINT",
+    "INT2": "SMALLINT",
+    "SHORT": "SMALLINT",
+    "INT": "INTEGER",
+    "INT4": "INTEGER",
+    "INT8": "BIGINT",
+    "LONG": "BIGINT",
+    "INT128": "HUGEINT",
+    "UINT8": "UTINYINT",
+    "UINT16": "USMALLINT",
+    "UINT32": "UINTEGER",
+    "UINT64": "UBIGINT",
+    "UINT128": "UHUGEINT",
+    "FLOAT": "REAL",
+    "FLOAT4": "REAL",
+    "FLOAT8": "DOUBLE",
+    "DOUBLE PRECISION": "DOUBLE",
+    "NUMERIC": "DECIMAL",
+    "TEXT": "VARCHAR",
+    "STRING": "VARCHAR",
+    "CHAR": "VARCHAR",
+    "BYTEA": "BLOB",
+    "BINARY": "BLOB",
+    "VARBINARY": "BLOB",
+    "DATETIME": "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
+}
+
+_TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([A-Za-z_][A-Za-z_0-9]*)|(\d+)|([(),\[\]]))')
+
+
+def parse_type(text: str) -> Type:
+    """Read a type from its SQL text."""
+    tokens = list(_tokens(text))
+    found, rest = _parse(text, tokens)
+    if rest:
+        raise _unreadable(text, f"unexpected {rest[0]!r} after {found}")
+    return found
+
+
+def _tokens(text: str) -> Iterator[str]:
+    at = 0
+    while at < len(text.rstrip()):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _unreadable(text, f"unexpected {text[at:].strip()[:1]!r} at position {at + 1}")
+        quoted, word, number, mark = match.groups()
+        yield '"' + quoted.replace('""', '"') if quoted is not None else word or number or mark
+        at = match.end()
+
+
+def _parse(text: str, tokens: list[str]) -> tuple[Type, list[str]]:
+    if not tokens:
+        raise _unreadable(text, "a type is missing")
+    found, rest = _parse_plain(text, tokens[0].upper(), tokens[1:])
+    while rest[:2] == ["[", "]"]:
+        found, rest = list_of(found), rest[2:]
+    return found, rest
+
+
+def _parse_plain(text: str, name: str, rest: list[str]) -> tuple[Type, list[str]]:
+    for phrase in ("DOUBLE PRECISION", "TIMESTAMP WITH TIME ZONE"):
+        words = phrase.split()
+        if name == words[0] and [t.upper() for t in rest[: len(words) - 1]] == words[1:]:
+            name, rest = phrase, rest[len(words) - 1 :]
+    name = _ALIASES.get(name, name)
+    if name == "STRUCT":
+        return _parse_struct(text, rest)
+    if name == "MAP":
+        rest = _expect(text, rest, "(")
+        key, rest = _parse(text, rest)
+        value, rest = _parse(text, _expect(text, rest, ","))
+        return map_of(key, value), _expect(text, rest, ")")
+    if name == "DECIMAL":
+        numbers, rest = _parse_numbers(text, rest)
+        precision, scale = (numbers + [0])[:2] if numbers else (18, 3)
+        return decimal(precision, scale), rest
+    if name in Kind.__members__ and name != "LIST":
+        if name == "VARCHAR":
+            _, rest = _parse_numbers(text, rest)
+        return Type(Kind[name]), rest
+    raise _unreadable(text, f"there is no type {name}")
+
+
+def _parse_struct(text: str, rest: list[str]) -> tuple[Type, list[str]]:
+    rest = _expect(text, rest, "(")
+    fields: list[tuple[str, Type]] = []
+    while True:
+        if len(rest) < 2:
+            raise _unreadable(text, "a field of the STRUCT is missing")
+        name = rest[0].lstrip('"')
+        child, rest = _parse(text, rest[1:])
+        fields.append((name, child))
+        if rest[:1] != [","]:
+            return Type(Kind.STRUCT, children=tuple(fields)), _expect(text, rest, ")")
+        rest = rest[1:]
+
+
+def _parse_numbers(text: str, rest: list[str]) -> tuple[list[int], list[str]]:
+    if rest[:1] != ["("]:
+        return [], rest
+    end = rest.index(")") if ")" in rest else len(rest)
+    inside = [token for token in rest[1:end] if token != ","]
+    if not 1 <= len(inside) <= 2 or not all(token.isdigit() for token in inside):
+        raise _unreadable(text, "numbers in parentheses expected")
+    return [int(token) for token in inside], _expect(text, rest[end:], ")")
+
+
+def _expect(text: str, rest: list[str], mark: str) -> list[str]:
+    if rest[:1] != [mark]:
+        raise _unreadable(text, f"expected {mark!r}" + (f", found {rest[0]!r}" if rest else " at the end"))
+    return rest[1:]
+
+
+def _unreadable(text: str, why: str) -> DefinitionError:
+    return DefinitionError(
+        f"cannot read the type {text!r}",
+        detail=why,
+        hint="write a type such as BIGINT, DECIMAL(10,2), VARCHAR[], STRUCT(a INTEGER) or MAP(VARCHAR, DOUBLE)",
+    )
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) else '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,147 @@
+"""Every error a user can meet, and what it promises.
+
+::
+
+    EverviewError
+    ├── DefinitionError            a schema, table or view is not well defined
+    │   ├── UnknownObjectError     no table, view, group or column of that name
+    │   └── DuplicateObjectError   the name is taken
+    ├── InputError                 a value handed in does not fit; nothing was written
+    │   ├── ValueTypeError         wrong type, out of range, not UTF-8, NaN in a key
+    │   ├── MissingColumnError     a key column, or a NOT NULL column, has no value
+    │   ├── UnknownColumnError     a column the table does not have
+    │   └── KeyTooLongError        the encoded key is longer than the store takes
+    ├── StoreError                 the store cannot do what was asked
+    │   ├── NotAStoreError         the directory holds something else, or is damaged
+    │   ├── NewerFormatError       a newer version of Everview wrote it
+    │   ├── StoreFullError         the map or the disk is full            (retryable)
+    │   ├── ConflictError          somebody else changed it first         (retryable)
+    │   ├── LogTrimmedError        the log no longer reaches back that far
+    │   ├── DamagedEntryError      a log entry or record cannot be decoded
+    │   └── TopologyError          a node or region change that makes no sense
+    └── EpochError                 the rules of epochs
+        ├── StaleEpochError        a write or read of an epoch that is closed (a zombie)
+        ├── SnapshotExpiredError   the asked version is no longer kept     (retryable)
+        └── EpochOrderError        begin or commit out of order
+
+Each carries four parts: ``message`` (what happened, to which table, column and key),
+``detail`` (why), ``hint`` (what to do) and ``retryable`` (whether the same call may
+succeed later without a change of its arguments).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class EverviewError(Exception):
+    """The root of all errors raised on purpose."""
+
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+
+    def __str__(self) -> str:
+        parts = [self.message]
+        if self.detail:
+            parts.append(f"  why: {self.detail}")
+        if self.hint:
+            parts.append(f"  do:  {self.hint}")
+        return "\n".join(parts)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.message, self.detail, self.hint)
+
+
+def _rebuild(kind: type[EverviewError], message: str, detail: str | None, hint: str | None) -> EverviewError:
+    return kind(message, detail=detail, hint=hint)
+
+
+class DefinitionError(EverviewError):
+    """A schema, table or view is not well defined."""
+
+
+class UnknownObjectError(DefinitionError):
+    """There is no table, view, group or column of that name."""
+
+
+class DuplicateObjectError(DefinitionError):
+    """The name is taken already."""
+
+
+class InputError(EverviewError):
+    """A value handed in does not fit. Nothing was written."""
+
+
+class ValueTypeError(InputError):
+    """A value has the wrong type, is out of range, is not UTF-8, or is NaN in a key."""
+
+
+class MissingColumnError(InputError):
+    """A key column or a NOT NULL column has no value."""
+
+
+class UnknownColumnError(InputError):
+    """The table has no such column."""
+
+
+class KeyTooLongError(InputError):
+    """The encoded key is longer than the store takes."""
+
+
+class StoreError(EverviewError):
+    """The store cannot do what was asked."""
+
+
+class NotAStoreError(StoreError):
+    """The directory holds something else, or a store that is damaged."""
+
+
+class NewerFormatError(StoreError):
+    """A newer version of Everview wrote this store."""
+
+
+class StoreFullError(StoreError):
+    """The map or the disk is full."""
+
+    retryable = True
+
+
+class ConflictError(StoreError):
+    """Somebody else changed it first. Read again and retry."""
+
+    retryable = True
+
+
+class LogTrimmedError(StoreError):
+    """The log no longer reaches back that far."""
+
+
+class DamagedEntryError(StoreError):
+    """A log entry or a record cannot be decoded."""
+
+
+class TopologyError(StoreError):
+    """A change of nodes or regions that makes no sense."""
+
+
+class EpochError(EverviewError):
+    """The rules of epochs were not kept."""
+
+
+class StaleEpochError(EpochError):
+    """A read or write of an epoch that is closed: the caller is a zombie."""
+
+
+class SnapshotExpiredError(EpochError):
+    """The asked version is no longer kept. Take a new snapshot."""
+
+    retryable = True
+
+
+class EpochOrderError(EpochError):
+    """An epoch was begun or committed out of order."""

@@ -1,0 +1,398 @@
+"""What Everview asks of a store, as Protocols.
+
+One sentence: a store is base tables with a transaction log, and versioned state tables
+with epochs; whoever fulfils these Protocols and passes ``tests/adapters`` is a store.
+
+Bytes cross the contracts in columns: keys and values are Arrow ``large_binary`` arrays,
+log entries are Arrow tables. Keys are the order-preserving encodings of ``store.keys``,
+values the rows of ``store.rows`` or whatever the caller keeps; a state store looks into
+neither.
+
+The life of an epoch, in calls::
+
+    begun = views.begin(group, frontier, plan)      # durable before the first write
+    views.read(table, keys, as_of=begun.epoch - 1)  # what the last commit left
+    views.write(table, begun.epoch, puts, deletes)  # invisible to readers
+    views.commit(group, begun.epoch)                # visible, all at once
+    views.sweep(group)                              # tombstones go
+
+Epoch numbers of all groups come from one rising counter, so ``epoch - 1`` above is
+shorthand: ``as_of`` names the newest epoch whose writes are wanted, and the last
+committed epoch of the group is the one that is there.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from everview.change.frontier import Frontier, Position, Slice
+from everview.change.schema import Schema
+
+Row = dict[str, object]
+"""A row or a part of one: column name to Python value; None is an explicit null."""
+
+# ------------------------------------------------------------------ definitions
+
+
+@dataclass(frozen=True)
+class Table:
+    """A base table. ``stamp`` is the catalog's document of it: a store with transactions
+    compares it inside every write, so that nobody writes under a definition that is gone."""
+
+    id: int
+    name: str
+    schema: Schema
+    stamp: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True)
+class StateTable:
+    """A versioned table of the view store: a view, or what its maintenance remembers."""
+
+    id: int
+    name: str
+    group: str
+
+
+# ------------------------------------------------------------------ the log
+
+SEQ = "__seq"
+INCARNATION = "__incarnation"
+KIND = "__kind"
+KEY = "__key"
+HAD = "__had"
+OLD = "__old_"
+SET = "__set_"
+
+
+class EntryKind(enum.IntEnum):
+    """The value of the ``__kind`` column."""
+
+    PUT = 1
+    DELETE = 2
+
+
+@dataclass(frozen=True)
+class LogBatch:
+    """Log entries of one table, in log order, as columns of one Arrow table:
+
+    - ``__seq`` uint64, ``__incarnation`` uint32, ``__kind`` uint8, ``__key`` large_binary;
+    - every column of the schema: the row after the write (of a delete only the key);
+    - with before-images: ``__had`` bool (a row was there) and ``__old_<column>`` for
+      every value column;
+    - without: ``__set_<column>`` bool for every value column, true where the put named
+      it; a column that was not named is null above and keeps its stored value.
+    """
+
+    table: Table
+    node: int
+    entries: pa.Table
+    before_images: bool
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A log entry that cannot be decoded, for quarantine."""
+
+    position: Position
+    table: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class SliceContent:
+    """What a slice of a log holds."""
+
+    batches: tuple[LogBatch, ...]
+    damaged: tuple[Damage, ...] = ()
+
+
+@dataclass(frozen=True)
+class LogGuarantees:
+    """What a store's log promises; the plan is made accordingly."""
+
+    before_images: bool
+    atomic_batches: bool
+    per_key_order: bool
+    duplicates: bool
+    retention: str
+
+
+class Log(Protocol):
+    """The transaction logs of all nodes."""
+
+    @property
+    def guarantees(self) -> LogGuarantees: ...
+
+    def latest(self) -> Frontier:
+        """The end of every log, as one cut between batches."""
+
+    def oldest(self) -> Frontier:
+        """What has been trimmed: entries at or before it are gone."""
+
+    def advance(self, start: Frontier, max_operations: int) -> Frontier:
+        """The furthest cut between batches at most ``max_operations`` entries after
+        ``start``; at least one batch if there is one, however large it is."""
+
+    def read(self, piece: Slice, tables: Collection[Table]) -> SliceContent:
+        """The entries of a slice that belong to the given tables."""
+
+    def trim(self, frontier: Frontier) -> int:
+        """Forget the entries at or before the frontier; returns how many."""
+
+
+# ------------------------------------------------------------------ base tables
+
+
+class TableWriter(Protocol):
+    """The writes of one table, directly or as part of a batch."""
+
+    def put(self, row: Row) -> None:
+        """Set the named columns of the row with this key; a column that is not named keeps
+        its value, an explicit None clears it."""
+
+    def put_many(self, rows: pa.Table | Sequence[Row]) -> int: ...
+
+    def delete(self, *key: object) -> None: ...
+
+    def delete_many(self, keys: pa.Table | Sequence[object]) -> int: ...
+
+
+@runtime_checkable
+class BaseTable(TableWriter, Protocol):
+    """One base table."""
+
+    @property
+    def table(self) -> Table: ...
+
+    def get(self, *key: object) -> Row | None: ...
+
+    def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
+        """The rows that are there, in the order of the keys asked for."""
+
+    def scan(
+        self,
+        prefix: Sequence[object] = (),
+        *,
+        start: Sequence[object] | None = None,
+        stop: Sequence[object] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows in key order: with this prefix, from ``start`` (included) to ``stop`` (not)."""
+
+    def count(self) -> int: ...
+
+
+class Batch(Protocol):
+    """Writes that belong together: all of them or none."""
+
+    def table(self, table: Table) -> TableWriter: ...
+
+
+# ------------------------------------------------------------------ topology
+
+
+@dataclass(frozen=True)
+class Region:
+    """A range of tokens [first, last] (hashes of keys), the node that owns it, and the
+    number of times it changed hands: per-key order is (incarnation, sequence)."""
+
+    first: int
+    last: int
+    node: int
+    incarnation: int
+
+
+class Topology(Protocol):
+    """Nodes and regions, which may change while clients write."""
+
+    def nodes(self) -> tuple[int, ...]: ...
+
+    def regions(self) -> tuple[Region, ...]: ...
+
+    def add_node(self) -> int: ...
+
+    def remove_node(self, node: int) -> None: ...
+
+    def split(self, token: int) -> None:
+        """Cut the region that holds this token so that a region begins at it."""
+
+    def move(self, token: int, node: int) -> None:
+        """Give the region that holds this token to another node."""
+
+
+# ------------------------------------------------------------------ state tables
+
+Bytes = pa.LargeBinaryArray
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An epoch that has begun. ``resumed`` says that an earlier attempt began it: its
+    frontier and plan are the ones to take, whatever the caller had in mind."""
+
+    group: str
+    epoch: int
+    base: int
+    """The epoch that was the last committed one when this began: what steps read."""
+    start: Frontier
+    frontier: Frontier
+    plan: bytes
+    resumed: bool
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The last committed epoch of a group. Epoch 0 is the empty beginning."""
+
+    group: str
+    epoch: int
+    frontier: Frontier
+    time: float
+
+
+@dataclass(frozen=True)
+class Puts:
+    """Records to write: equally long columns. ``previous`` (null: none was there) spares
+    the store a read; without it the store looks the previous values up."""
+
+    keys: Bytes
+    values: Bytes
+    previous: Bytes | None = None
+
+
+@dataclass(frozen=True)
+class Deletes:
+    """Records to delete, with their previous values where the caller knows them."""
+
+    keys: Bytes
+    previous: Bytes | None = None
+
+
+@dataclass(frozen=True)
+class Records:
+    """Keys in order, and their values."""
+
+    keys: Bytes
+    values: Bytes
+
+
+@dataclass(frozen=True)
+class BagRows:
+    """Rows of bags: the bag's key, the entry (bytes, ordered), and how often it stands there."""
+
+    keys: Bytes
+    entries: Bytes
+    counts: pa.Int64Array
+
+
+@dataclass(frozen=True)
+class BagEnds:
+    """First and last entry of each touched bag, before and after; null where it is empty.
+    ``keys`` are distinct and sorted."""
+
+    keys: Bytes
+    first_before: Bytes
+    last_before: Bytes
+    first_after: Bytes
+    last_after: Bytes
+
+
+class StateReader(Protocol):
+    """Reads of state tables as of one epoch."""
+
+    def read(self, table: StateTable, keys: Bytes, as_of: int) -> Bytes:
+        """The value of each key, null where there is none."""
+
+    def scan(
+        self, table: StateTable, prefix: bytes, as_of: int, limit: int | None = None, after: bytes | None = None
+    ) -> Records:
+        """Records whose key has the prefix, in key order, ``after`` excluded."""
+
+    def read_bags(self, table: StateTable, keys: Bytes, as_of: int) -> BagRows:
+        """All rows of the given bags, ordered by key and entry."""
+
+    def committed(self, group: str) -> Commit: ...
+
+
+class StateSnapshot(StateReader, AbstractContextManager["StateSnapshot"], Protocol):
+    """A reader that stays on one version of the whole store until it is closed."""
+
+    def close(self) -> None: ...
+
+
+class ViewStore(StateReader, Protocol):
+    """Versioned tables and the epochs that move them."""
+
+    def begin(self, group: str, frontier: Frontier, plan: bytes, epoch: int | None = None) -> Begun:
+        """Begin the group's next epoch, or resume the one that was begun and not committed."""
+
+    def begun(self, group: str) -> Begun | None:
+        """The epoch that is under way, if one is."""
+
+    def commit(self, group: str, epoch: int) -> Commit:
+        """Make the epoch visible. Committing the last committed epoch again changes nothing."""
+
+    def write(self, table: StateTable, epoch: int, puts: Puts | None = None, deletes: Deletes | None = None) -> None:
+        """Write records stamped with the epoch. Refused once the epoch is committed."""
+
+    def write_bags(self, table: StateTable, epoch: int, changes: BagRows) -> BagEnds:
+        """Add (or take away, where the count is negative) entries of bags. All changes of one
+        bag in one epoch come in one call."""
+
+    def sweep(self, group: str) -> int:
+        """Remove the tombstones of committed epochs; returns how many."""
+
+    def drop(self, table: StateTable) -> None: ...
+
+    def snapshot(self) -> StateSnapshot: ...
+
+
+# ------------------------------------------------------------------ documents
+
+
+class Metadata(Protocol):
+    """Small named documents under one counter: the catalog's ground. Every commit adds one
+    to the counter, so a process that polls it learns of every change."""
+
+    def version(self) -> int: ...
+
+    def documents(self, prefix: str = "") -> tuple[int, Mapping[str, bytes]]:
+        """The counter and all documents whose names begin with the prefix, at one moment."""
+
+    def commit(self, expected: int, puts: Mapping[str, bytes], deletes: Collection[str] = ()) -> int:
+        """Apply if the counter still says ``expected``, else raise ConflictError. Returns the
+        new counter."""
+
+
+class Store(Protocol):
+    """A store: everything above behind one door."""
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def views(self) -> ViewStore: ...
+
+    @property
+    def topology(self) -> Topology: ...
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+    def table(self, table: Table) -> BaseTable: ...
+
+    def drop_table(self, table: Table) -> None: ...
+
+    def batch(self) -> AbstractContextManager[Batch]: ...
+
+    def sync(self) -> None:
+        """Return when everything acknowledged so far is durable."""
+
+    def close(self) -> None: ...

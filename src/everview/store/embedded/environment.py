@@ -1,0 +1,188 @@
+"""One LMDB environment: opening, transactions that can be run again, and growth.
+
+One sentence: writes are functions of a transaction, so that a write which finds the map
+full can be thrown away, the map enlarged, and the same function run again.
+
+An environment reserves address space, not memory or disk: 1 TiB by default, so it
+practically never fills. Where less was asked for (or the system gives less), the map
+grows by itself; LMDB can only do that while this process has no transaction open, hence
+the gate that counts them. At full size the gate is open and costs nothing.
+
+The file is written with plain writes, never through a writable map: a full disk is then
+an error that can be reported, not a signal that kills the process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import lmdb
+
+from everview.errors import NotAStoreError, StoreFullError
+
+T = TypeVar("T")
+
+FULL_SIZE = 1 << 40
+SMALLEST = 1 << 20
+MAX_READERS = 2048
+KEY_LIMIT = 511
+"""The longest key LMDB takes."""
+
+
+class Environment:
+    """One LMDB file, shared by all threads of this process and by other processes."""
+
+    def __init__(self, path: Path, map_size: int = FULL_SIZE) -> None:
+        self.path = path
+        self._size = max(map_size, SMALLEST)
+        self._env = self._open()
+        self._gate = threading.Condition()
+        self._inside = 0
+        self._resizing = False
+
+    @property
+    def lmdb(self) -> lmdb.Environment:
+        return self._env
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the map has its full size, so that transactions need not be counted."""
+        return self._size >= FULL_SIZE
+
+    def _open(self) -> lmdb.Environment:
+        while True:
+            try:
+                return lmdb.open(
+                    os.fspath(self.path),
+                    map_size=self._size,
+                    subdir=False,
+                    mode=0o600,
+                    sync=False,
+                    metasync=False,
+                    max_readers=MAX_READERS,
+                    max_spare_txns=8,
+                    meminit=True,
+                )
+            except (lmdb.InvalidError, lmdb.CorruptedError, lmdb.VersionMismatchError) as error:
+                raise NotAStoreError(
+                    f"{self.path} is not a readable part of a store", detail=str(error), hint="restore it from a backup"
+                ) from error
+            except (lmdb.MemoryError, lmdb.Error) as error:
+                if not _no_address_space(error) or self._size <= 1 << 30:
+                    raise NotAStoreError(f"cannot open {self.path}", detail=str(error)) from error
+                self._size //= 2
+
+    def close(self) -> None:
+        self._env.close()
+
+    def sync(self) -> None:
+        self._env.sync(True)
+
+    # -------------------------------------------------------------- transactions
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[lmdb.Transaction]:
+        """A read transaction: one unchanging version of everything in the file."""
+        transaction = self.begin_read()
+        try:
+            yield transaction
+        finally:
+            self.end_read(transaction)
+
+    def begin_read(self) -> lmdb.Transaction:
+        """A read transaction that the caller must hand to :meth:`end_read`."""
+        while True:
+            self._enter()
+            try:
+                return self._env.begin()
+            except lmdb.MapResizedError:
+                self._leave()
+                self._resize(0)
+            except BaseException:
+                self._leave()
+                raise
+
+    def end_read(self, transaction: lmdb.Transaction) -> None:
+        transaction.abort()
+        self._leave()
+
+    def update(self, work: Callable[[lmdb.Transaction], T]) -> T:
+        """Run ``work`` in a write transaction and commit it. ``work`` may be run more than
+        once (the map was full), so it must have no effect but on the transaction."""
+        while True:
+            self._enter()
+            full = None
+            try:
+                with self._env.begin(write=True) as transaction:
+                    return work(transaction)
+            except lmdb.MapFullError as error:
+                full = error
+            except lmdb.MapResizedError:
+                pass
+            except lmdb.DiskError as error:
+                raise _disk_full(self.path, error) from error
+            except lmdb.Error as error:
+                if "No space left" in str(error):
+                    raise _disk_full(self.path, error) from error
+                raise
+            finally:
+                self._leave()
+            self._grow(full) if full else self._resize(0)
+
+    # -------------------------------------------------------------- growth
+
+    def _enter(self) -> None:
+        if self.fixed:
+            return
+        with self._gate:
+            while self._resizing:
+                self._gate.wait()
+            self._inside += 1
+
+    def _leave(self) -> None:
+        if not self._inside:
+            return
+        with self._gate:
+            self._inside -= 1
+            self._gate.notify_all()
+
+    def _grow(self, full: lmdb.MapFullError) -> None:
+        if self.fixed:
+            raise StoreFullError(
+                f"{self.path} has reached its {self._size >> 30} GiB", hint="open the store with a larger map_size"
+            ) from full
+        self._resize(min(self._size * 2, FULL_SIZE))
+
+    def _resize(self, size: int) -> None:
+        """Give the map a new size (0: what another process gave it), alone in this process."""
+        with self._gate:
+            while self._resizing:
+                self._gate.wait()
+            self._resizing = True
+            try:
+                if not self._gate.wait_for(lambda: self._inside == 0, timeout=10):
+                    raise StoreFullError(
+                        f"the map of {self.path} must grow, but this process holds a snapshot or a scan of it open",
+                        hint="close it and retry, or open the store with a larger map_size",
+                    )
+                current = self._env.info()["map_size"]
+                if size == 0 or size > current:
+                    self._env.set_mapsize(size)
+                self._size = self._env.info()["map_size"]
+            finally:
+                self._resizing = False
+                self._gate.notify_all()
+
+
+def _no_address_space(error: lmdb.Error) -> bool:
+    return os.strerror(errno.ENOMEM) in str(error)
+
+
+def _disk_full(path: Path, error: lmdb.Error) -> StoreFullError:
+    return StoreFullError(f"cannot write {path}: {error}", hint="free some disk space and retry; nothing was written")
