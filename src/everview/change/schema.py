@@ -98,7 +98,9 @@ class Schema:
         if isinstance(columns, Mapping):
             unknown = [name for name in (*key, *not_null) if name not in columns]
             if unknown:
-                raise UnknownColumnError(f"there is no column {unknown[0]}", hint=f"the columns are {', '.join(columns)}")
+                raise UnknownColumnError(
+                    f"there is no column {unknown[0]}", hint=f"the columns are {', '.join(columns)}"
+                )
             columns = [
                 Column(
                     name,

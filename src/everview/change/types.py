@@ -185,7 +185,7 @@ class Type:
             return f"STRUCT({', '.join(f'{_quoted(n)} {t}' for n, t in self.children)})"
         if self.kind is Kind.MAP:
             return f"MAP({', '.join(str(t) for _, t in self.children)})"
-        return self.kind.value
+        return str(self.kind.value)
 
     def __repr__(self) -> str:
         return f"Type({str(self)!r})"
@@ -311,7 +311,7 @@ def _parse_plain(text: str, name: str, rest: list[str]) -> tuple[Type, list[str]
         return map_of(key, value), _expect(text, rest, ")")
     if name == "DECIMAL":
         numbers, rest = _parse_numbers(text, rest)
-        precision, scale = (numbers + [0])[:2] if numbers else (18, 3)
+        precision, scale = [*numbers, 0][:2] if numbers else (18, 3)
         return decimal(precision, scale), rest
     if name in Kind.__members__ and name != "LIST":
         if name == "VARCHAR":

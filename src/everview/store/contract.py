@@ -27,7 +27,7 @@ import enum
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
@@ -229,7 +229,7 @@ class Topology(Protocol):
 
 # ------------------------------------------------------------------ state tables
 
-Bytes = pa.LargeBinaryArray
+Bytes: TypeAlias = pa.LargeBinaryArray
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,17 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import lmdb
 
 from everview.errors import NotAStoreError, StoreFullError
 
 T = TypeVar("T")
+
+Transaction: TypeAlias = "lmdb.Transaction[bytes]"
+"""A transaction whose values are read as bytes, not as views of the map."""
+File: TypeAlias = "lmdb.Environment"
 
 FULL_SIZE = 1 << 40
 SMALLEST = 1 << 20
@@ -47,7 +51,7 @@ class Environment:
         self._resizing = False
 
     @property
-    def lmdb(self) -> lmdb.Environment:
+    def lmdb(self) -> File:
         return self._env
 
     @property
@@ -55,7 +59,7 @@ class Environment:
         """Whether the map has its full size, so that transactions need not be counted."""
         return self._size >= FULL_SIZE
 
-    def _open(self) -> lmdb.Environment:
+    def _open(self) -> File:
         while True:
             try:
                 return lmdb.open(
@@ -87,7 +91,7 @@ class Environment:
     # -------------------------------------------------------------- transactions
 
     @contextlib.contextmanager
-    def read(self) -> Iterator[lmdb.Transaction]:
+    def read(self) -> Iterator[Transaction]:
         """A read transaction: one unchanging version of everything in the file."""
         transaction = self.begin_read()
         try:
@@ -95,7 +99,7 @@ class Environment:
         finally:
             self.end_read(transaction)
 
-    def begin_read(self) -> lmdb.Transaction:
+    def begin_read(self) -> Transaction:
         """A read transaction that the caller must hand to :meth:`end_read`."""
         while True:
             self._enter()
@@ -108,11 +112,11 @@ class Environment:
                 self._leave()
                 raise
 
-    def end_read(self, transaction: lmdb.Transaction) -> None:
+    def end_read(self, transaction: Transaction) -> None:
         transaction.abort()
         self._leave()
 
-    def update(self, work: Callable[[lmdb.Transaction], T]) -> T:
+    def update(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` in a write transaction and commit it. ``work`` may be run more than
         once (the map was full), so it must have no effect but on the transaction."""
         while True:
@@ -152,7 +156,7 @@ class Environment:
             self._inside -= 1
             self._gate.notify_all()
 
-    def _grow(self, full: lmdb.MapFullError) -> None:
+    def _grow(self, full: Exception) -> None:
         if self.fixed:
             raise StoreFullError(
                 f"{self.path} has reached its {self._size >> 30} GiB", hint="open the store with a larger map_size"
