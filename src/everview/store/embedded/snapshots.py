@@ -24,9 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-import lmdb
-
-from everview.store.embedded.environment import Environment
+from everview.store.embedded.environment import Environment, Transaction
 
 T = TypeVar("T")
 
@@ -45,11 +43,11 @@ class Core(Protocol):
     @property
     def shards(self) -> tuple[Environment, ...]: ...
 
-    def update(self, env: Environment, work: Callable[[lmdb.Transaction], T]) -> T:
+    def update(self, environment: Environment, work: Callable[[Transaction], T]) -> T:
         """Run ``work`` in a write transaction; it may be run again."""
 
 
-def open_everywhere(core: Core) -> tuple[lmdb.Transaction, tuple[lmdb.Transaction, ...]]:
+def open_everywhere(core: Core) -> tuple[Transaction, tuple[Transaction, ...]]:
     """Read transactions on the base file and on every shard that show one state of the
     store. To be handed to :func:`close_everywhere`."""
     for _ in range(OPTIMISTIC_ATTEMPTS):
@@ -62,14 +60,14 @@ def open_everywhere(core: Core) -> tuple[lmdb.Transaction, tuple[lmdb.Transactio
     return core.base.update(lambda _: _open(core))
 
 
-def close_everywhere(core: Core, base: lmdb.Transaction, shards: tuple[lmdb.Transaction, ...]) -> None:
+def close_everywhere(core: Core, base: Transaction, shards: tuple[Transaction, ...]) -> None:
     core.base.end_read(base)
     _close_shards(core, shards)
 
 
-def _open(core: Core) -> tuple[lmdb.Transaction, tuple[lmdb.Transaction, ...]]:
+def _open(core: Core) -> tuple[Transaction, tuple[Transaction, ...]]:
     """The shards first, so that the base file is never older than one of them."""
-    shards: list[lmdb.Transaction] = []
+    shards: list[Transaction] = []
     try:
         for environment in core.shards:
             shards.append(environment.begin_read())
@@ -79,6 +77,6 @@ def _open(core: Core) -> tuple[lmdb.Transaction, tuple[lmdb.Transaction, ...]]:
         raise
 
 
-def _close_shards(core: Core, shards: Sequence[lmdb.Transaction]) -> None:
+def _close_shards(core: Core, shards: Sequence[Transaction]) -> None:
     for environment, transaction in zip(core.shards, shards, strict=False):
         environment.end_read(transaction)
