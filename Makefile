@@ -1,0 +1,46 @@
+# Everything a developer or CI runs. `make test` on a bare Debian machine installs what it needs first.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java demo test check bench format lock clean
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: $(STAMP) java ## the virtual environment, the locked dependencies, Java
+
+$(STAMP): pyproject.toml requirements.lock scripts/setup
+	scripts/setup $(VENV)
+	@touch $@
+
+java:
+	@scripts/java
+
+demo: setup ## one view maintained on Spark, from a writer to a reader, checked at the end
+	$(BIN)/python -m everview.cli.demo
+
+test: setup ## all tests (PYTEST='-k name' for some)
+	$(BIN)/python -m pytest $(PYTEST)
+
+check: $(STAMP) ## format, lint, types, import contract
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup ## the embedded store against raw LMDB
+	$(BIN)/python -m bench.store
+
+format: $(STAMP) ## rewrite the sources in the house format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: ## resolve the ranges of pyproject.toml anew into requirements.lock
+	scripts/lock
+
+clean: ## remove everything that can be made again
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
