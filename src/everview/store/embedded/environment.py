@@ -49,6 +49,8 @@ class Environment:
         self._gate = threading.Condition()
         self._inside = 0
         self._resizing = False
+        self.around_resize: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+        """Entered while the map is resized: whoever keeps uncounted transactions lets go of them."""
 
     @property
     def lmdb(self) -> File:
@@ -141,6 +143,10 @@ class Environment:
 
     # -------------------------------------------------------------- growth
 
+    def adopt_size(self) -> None:
+        """Take over the size that another process gave the map."""
+        self._resize(0)
+
     def _enter(self) -> None:
         if self.fixed:
             return
@@ -175,10 +181,10 @@ class Environment:
                         f"the map of {self.path} must grow, but this process holds a snapshot or a scan of it open",
                         hint="close it and retry, or open the store with a larger map_size",
                     )
-                current = self._env.info()["map_size"]
-                if size == 0 or size > current:
-                    self._env.set_mapsize(size)
-                self._size = self._env.info()["map_size"]
+                with self.around_resize():
+                    if size == 0 or size > self._env.info()["map_size"]:
+                        self._env.set_mapsize(size)
+                    self._size = self._env.info()["map_size"]
             finally:
                 self._resizing = False
                 self._gate.notify_all()

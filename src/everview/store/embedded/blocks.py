@@ -1,0 +1,210 @@
+"""Blocks: how log entries lie in the file, and how they become columns.
+
+One sentence: a block is a run of entries of one table in one node's log, with a directory
+of fixed-size descriptors in front, so that any number of blocks decode together by array
+arithmetic, whether they hold one entry each or thousands.
+
+A block (little-endian)::
+
+    u8 form | u8 flags | u16 0 | u32 table | u64 batch | u64 first sequence | u32 entries
+    directory: per entry  u16 key length | u8 kind | u8 parts | u32 incarnation | u32 old | u32 new
+    payload:   per entry  key | old row | new row
+    u32 checksum
+
+``flags`` bit 0: entries carry before-images, and ``new`` is the whole row after the write.
+Otherwise there is no ``old``, and ``new`` is a patch: the columns that were named.
+``parts`` bit 0: a row was there before; bit 1: there is one after.
+
+A block's key is (node, sequence of its last entry), so a seek finds the block that holds
+a position. All blocks of one batch carry the batch's number, the id of the transaction
+that wrote them, which rises along every log: a frontier is a cut between batches if all
+nodes are cut at the same batch number.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from everview.store.contract import EntryKind
+
+FORM = 1
+IMAGES = 1
+HAD_OLD = 1
+HAS_NEW = 2
+BLOCK_ENTRIES = 4096
+BLOCK_BYTES = 1 << 20
+
+HEADER = struct.Struct("<BBHIQQI")
+ENTRY = struct.Struct("<HBBIII")
+CHECKSUM = struct.Struct("<I")
+_DIRECTORY = np.dtype([("key", "<u2"), ("kind", "u1"), ("parts", "u1"), ("incarnation", "<u4"), ("old", "<u4"), ("new", "<u4")])
+_RESIDUE = zlib.crc32(CHECKSUM.pack(zlib.crc32(b"")))
+"""The checksum of anything that is followed by its own checksum."""
+
+_single = struct.Struct(HEADER.format + ENTRY.format.lstrip("<")).pack
+
+
+def encode_one(
+    table: int, batch: int, sequence: int, incarnation: int, kind: int, images: bool, key: bytes, old: bytes | None, new: bytes | None
+) -> bytes:
+    """A block of one entry: the form a single put takes."""
+    parts = (HAD_OLD if old is not None else 0) | (HAS_NEW if new is not None else 0)
+    old_bytes = old if images and old is not None else b""
+    new_bytes = new or b""
+    body = (
+        _single(FORM, images, 0, table, batch, sequence, 1, len(key), kind, parts, incarnation, len(old_bytes), len(new_bytes))
+        + key
+        + old_bytes
+        + new_bytes
+    )
+    return body + CHECKSUM.pack(zlib.crc32(body))
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Entries of one node and table, to be written: equally long lists."""
+
+    kind: EntryKind
+    keys: Sequence[bytes]
+    old: Sequence[bytes | None]
+    new: Sequence[bytes] | None
+    incarnations: npt.NDArray[np.uint32]
+
+
+def encode_many(table: int, batch: int, first: int, images: bool, entries: Entries) -> Iterator[tuple[int, bytes]]:
+    """Blocks of at most BLOCK_ENTRIES entries and about BLOCK_BYTES bytes, each with the
+    sequence number of its last entry."""
+    count = len(entries.keys)
+    directory = np.zeros(count, _DIRECTORY)
+    directory["key"] = np.fromiter(map(len, entries.keys), np.uint16, count)
+    directory["kind"] = entries.kind
+    directory["incarnation"] = entries.incarnations
+    had = np.fromiter((old is not None for old in entries.old), np.bool_, count)
+    directory["parts"] = had * HAD_OLD
+    old: Sequence[bytes] = [row or b"" for row in entries.old] if images else [b""] * count
+    if images:
+        directory["old"] = np.fromiter(map(len, old), np.uint32, count)
+    new: Sequence[bytes] = [b""] * count if entries.new is None else entries.new
+    if entries.new is not None:
+        directory["new"] = np.fromiter(map(len, new), np.uint32, count)
+        directory["parts"] |= HAS_NEW
+    size = np.cumsum(directory["key"].astype(np.int64) + directory["old"] + directory["new"])
+    start = 0
+    while start < count:
+        done = int(size[start - 1]) if start else 0
+        stop = min(start + BLOCK_ENTRIES, max(start + 1, int(np.searchsorted(size, done + BLOCK_BYTES, "right"))), count)
+        body = b"".join(
+            (
+                HEADER.pack(FORM, images, 0, table, batch, first + start, stop - start),
+                directory[start:stop].tobytes(),
+                *chain.from_iterable(zip(entries.keys[start:stop], old[start:stop], new[start:stop], strict=True)),
+            )
+        )
+        yield first + stop - 1, body + CHECKSUM.pack(zlib.crc32(body))
+        start = stop
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """The entries of many blocks as columns, in log order."""
+
+    table: npt.NDArray[np.uint32]
+    images: npt.NDArray[np.bool_]
+    sequence: npt.NDArray[np.uint64]
+    incarnation: npt.NDArray[np.uint32]
+    kind: npt.NDArray[np.uint8]
+    parts: npt.NDArray[np.uint8]
+    payload: bytes
+    starts: npt.NDArray[np.int64]
+    key_length: npt.NDArray[np.int64]
+    old_length: npt.NDArray[np.int64]
+    new_length: npt.NDArray[np.int64]
+
+    def keys(self, chosen: npt.NDArray[np.int64]) -> pa.LargeBinaryArray:
+        start = self.starts[chosen]
+        return pieces(self.payload, start, start + self.key_length[chosen])
+
+    def old(self, chosen: npt.NDArray[np.int64]) -> pa.LargeBinaryArray:
+        start = self.starts[chosen] + self.key_length[chosen]
+        return pieces(self.payload, start, start + self.old_length[chosen], (self.parts[chosen] & HAD_OLD) == 0)
+
+    def new(self, chosen: npt.NDArray[np.int64]) -> pa.LargeBinaryArray:
+        start = self.starts[chosen] + self.key_length[chosen] + self.old_length[chosen]
+        return pieces(self.payload, start, start + self.new_length[chosen], (self.parts[chosen] & HAS_NEW) == 0)
+
+
+def decode(blocks: Sequence[bytes]) -> Decoded:
+    """Columns of all entries of the blocks. The blocks are :func:`sound`."""
+    payload = b"".join(blocks)
+    lengths = np.fromiter(map(len, blocks), np.int64, len(blocks))
+    at = np.cumsum(lengths) - lengths
+    entries = gather(payload, at + 24, "<u4").astype(np.int64)
+    owner = np.repeat(np.arange(len(blocks)), entries)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(entries) - entries, entries)
+    descriptor = at[owner] + HEADER.size + within * ENTRY.size
+    key_length = gather(payload, descriptor, "<u2").astype(np.int64)
+    old_length = gather(payload, descriptor + 8, "<u4").astype(np.int64)
+    new_length = gather(payload, descriptor + 12, "<u4").astype(np.int64)
+    size = key_length + old_length + new_length
+    running = np.cumsum(size) - size
+    first_entry = np.cumsum(entries) - entries
+    base = at + HEADER.size + entries * ENTRY.size
+    starts = base[owner] + running - running[first_entry[owner]] if len(owner) else running
+    return Decoded(
+        table=gather(payload, at + 4, "<u4")[owner],
+        images=(gather(payload, at + 1, "u1")[owner] & IMAGES).astype(np.bool_),
+        sequence=gather(payload, at + 16, "<u8")[owner] + within.astype(np.uint64),
+        incarnation=gather(payload, descriptor + 4, "<u4"),
+        kind=gather(payload, descriptor + 2, "u1"),
+        parts=gather(payload, descriptor + 3, "u1"),
+        payload=payload,
+        starts=starts,
+        key_length=key_length,
+        old_length=old_length,
+        new_length=new_length,
+    )
+
+
+def sound(blocks: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+    """Which blocks are as they were written."""
+    return np.fromiter(map(zlib.crc32, blocks), np.uint32, len(blocks)) == _RESIDUE
+
+
+def batch_of(block: bytes) -> int:
+    """The batch number of a block."""
+    return int(HEADER.unpack_from(block)[4])
+
+
+def gather(buffer: bytes, positions: npt.NDArray[np.int64], kind: str) -> npt.NDArray[np.unsignedinteger]:  # type: ignore[type-arg]
+    """The numbers that begin at the given bytes of a buffer, wherever they lie."""
+    dtype = np.dtype(kind)
+    if not len(positions):
+        return np.empty(0, dtype)
+    window = np.ndarray((len(buffer) - dtype.itemsize + 1,), dtype, buffer, strides=(1,))
+    return window[positions]
+
+
+def pieces(
+    buffer: bytes,
+    starts: npt.NDArray[np.int64],
+    stops: npt.NDArray[np.int64],
+    missing: npt.NDArray[np.bool_] | None = None,
+) -> pa.LargeBinaryArray:
+    """Ascending, disjoint pieces of a buffer as one array: value, gap, value, gap …, of which
+    the values are taken."""
+    count = len(starts)
+    offsets = np.empty(2 * count + 1, np.int64)
+    offsets[0:-1:2] = starts
+    offsets[1::2] = stops
+    offsets[-1] = stops[-1] if count else 0
+    both = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(buffer)])
+    indices = pa.array(np.arange(0, 2 * count, 2), mask=missing)
+    return both.take(indices)

@@ -1,0 +1,395 @@
+"""The durable point: what a power loss cannot take away.
+
+One sentence: LMDB never overwrites a page that a reader can still see, so a reader that
+stays on a version whose pages have reached the disk keeps that version intact there, and
+the version's meta page, saved in a file of its own, is all that is needed to go back to it.
+
+LMDB without sync is fast, and safe against a killed process, since the page cache
+survives. After a power loss it is neither: any subset of the pages written since the last
+sync may be on disk, the meta page perhaps without the pages it points to. So:
+
+- A **cut** is one version of every file of the store (base.mdb and all shards), such that
+  no epoch began or was committed between the first and the last of them. At a cut the
+  views fit the base data, and the state holds no epoch that the base does not know.
+- To make a cut **durable**: take it with a read transaction per file (the *pins*), save
+  the meta pages, sync the files, and only then write the meta pages to ``durable``, whose
+  two slots are written in turn, each with a checksum.
+- **Every process that writes holds pins at or before the durable point.** While any such
+  pin stands, LMDB does not reuse a page of the durable cut. A process without pins makes a
+  durable point of its own before its first write. Pins of a killed process protect
+  nobody, and nobody needs them: each writer relies on its own.
+- After a reboot (the kernel's boot id differs from the one in ``durable``) the first
+  process to open the store writes the saved meta pages back. All files return to the cut.
+
+The modes differ only in when a durable point is made::
+
+    fsync    before a write is acknowledged
+    group    within INTERVAL seconds of it, by a thread (default)
+    none     when garbage has piled up, and on close
+
+Garbage: pages freed since the pinned version cannot be reused, so every mode makes a
+durable point once the files have grown by GARBAGE bytes since the last one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import lmdb
+
+from everview.errors import InputError, NotAStoreError
+from everview.store.embedded.environment import Environment, Transaction
+from everview.store.embedded.layout import DURABLE, LOCK, private
+from everview.store.embedded.snapshots import EVENTS
+
+MODES = ("fsync", "group", "none")
+INTERVAL = 0.1
+IDLE_ROUNDS = 10
+"""Rounds without a write after which a process lets go of its pins."""
+GARBAGE = 1 << 30
+PIN_LAG = 8
+"""Durable points that others may make before this process must move its pins."""
+
+_MAGIC = b"EVDURAB1"
+_SLOT = 32 * 1024
+_HEAD = struct.Struct("<8sQ36sI")
+_ENTRY = struct.Struct("<32sQ256s")
+_META = 256
+_META_FORM = struct.Struct("<QHHIIIQQ48s48sQQ")
+"""An LMDB meta page: page header (number, pad, flags, sizes), magic, version, address, map
+size, two databases, last page, transaction id."""
+_META_MAGIC = 0xBEEFC0DE
+
+
+def boot_id() -> str:
+    """What changes with every boot of the machine."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    with contextlib.suppress(OSError, AttributeError):
+        return str(os.stat("/var/run").st_ctime_ns)
+    return "unknown"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A durable point: for every file the transaction id and the meta page."""
+
+    number: int
+    boot: str
+    metas: Mapping[str, tuple[int, bytes]]
+
+
+class Durability:
+    """Makes durable points for one process's handle on a store."""
+
+    def __init__(self, directory: Path, files: Mapping[str, Environment], cut: Cut) -> None:
+        self._directory = directory
+        self._files = files
+        self._cut = cut
+        self._lock_file: IO[bytes] = open(directory / LOCK, "ab", opener=private)  # noqa: SIM115
+        self._points = threading.RLock()
+        self._state = threading.Condition()
+        self._pins: dict[str, Transaction] = {}
+        self._pinned_at = 0
+        self._pages: dict[Environment, int] = {}
+        self._writing = 0
+        self._writes = 0
+        self._dirty = False
+        self._closing = False
+        self._flusher: threading.Thread | None = None
+        for environment in files.values():
+            environment.around_resize = self._unpinned
+
+    # -------------------------------------------------------------- around every write
+
+    @contextlib.contextmanager
+    def writing(self, mode: str, environment: Environment) -> Iterator[None]:
+        """Wraps a write: pins are there before it, and it is as durable as the mode says after."""
+        with self._state:
+            self._writing += 1
+        try:
+            if not self._pins:
+                self.make_point()
+            yield
+            self._dirty = True
+        finally:
+            with self._state:
+                self._writing -= 1
+        if mode == "fsync" or self._too_much_garbage(environment):
+            self.make_point()
+        elif mode == "group" and self._flusher is None:
+            self._start_flusher()
+
+    def make_point(self) -> None:
+        """Make everything committed so far durable, and move this process's pins there."""
+        self._dirty = False
+        wanted = {name: environment.lmdb.info()["last_txnid"] for name, environment in self._files.items()}
+        try:
+            with self._points:
+                while True:
+                    point = read_point(self._directory)
+                    if self._pins and point and point.number <= self._pinned_at + PIN_LAG:
+                        if all(point.metas[name][0] >= number for name, number in wanted.items()):
+                            return
+                    try:
+                        with locked(self._lock_file):
+                            return self._make_point()
+                    except lmdb.MapResizedError:
+                        for environment in self._files.values():
+                            environment.adopt_size()
+        except BaseException:
+            self._dirty = True
+            raise
+
+    def first_point(self) -> None:
+        """The durable point of a store being created, by the process that holds its lock."""
+        with self._points:
+            self._make_point()
+
+    def _make_point(self) -> None:
+        pins, metas = self._cut.take()
+        try:
+            last = read_point(self._directory)
+            number = last.number if last else 0
+            boot = boot_id()
+            stale = [name for name, (txn, _) in metas.items() if last is None or last.metas[name][0] != txn]
+            for name in stale:
+                self._files[name].sync()
+            if stale or last is None or last.boot != boot:
+                number += 1
+                write_point(self._directory, Point(number, boot, metas))
+        except BaseException:
+            _abort(pins)
+            raise
+        with self._state:
+            old, self._pins = self._pins, pins
+            self._pinned_at = number
+        _abort(old)
+        for environment in self._files.values():
+            environment.lmdb.reader_check()
+            self._pages[environment] = environment.lmdb.info()["last_pgno"]
+
+    def _too_much_garbage(self, environment: Environment) -> bool:
+        self._writes += 1
+        if self._writes % 16:
+            return False
+        grown = environment.lmdb.info()["last_pgno"] - self._pages.get(environment, 0)
+        return bool(grown * 4096 > GARBAGE)
+
+    # -------------------------------------------------------------- in the background
+
+    def _start_flusher(self) -> None:
+        with self._state:
+            if self._flusher is None and not self._closing:
+                self._flusher = threading.Thread(target=self._flush_forever, name="everview-durability", daemon=True)
+                self._flusher.start()
+
+    def _flush_forever(self) -> None:
+        idle = 0
+        while True:
+            with self._state:
+                if self._state.wait_for(lambda: self._closing, timeout=INTERVAL):
+                    return
+            if self._dirty:
+                idle = 0
+                with contextlib.suppress(OSError, lmdb.Error):  # sync() and close() report it; here the next round retries
+                    self.make_point()
+            else:
+                idle += 1
+                with self._state:
+                    if idle >= IDLE_ROUNDS and not self._writing:
+                        old, self._pins = self._pins, {}
+                        _abort(old)
+                        self._flusher = None
+                        return
+
+    @contextlib.contextmanager
+    def _unpinned(self) -> Iterator[None]:
+        """Lets go of the pins while a map is resized, and takes new ones after."""
+        with self._points:
+            with self._state:
+                old, self._pins = self._pins, {}
+            _abort(old)
+            yield
+            if old:
+                self.make_point()
+
+    def close(self) -> None:
+        """Make what this process wrote durable, and let go of everything."""
+        with self._state:
+            self._closing = True
+            self._state.notify_all()
+        if self._flusher is not None and self._flusher is not threading.current_thread():
+            self._flusher.join()
+        try:
+            if self._dirty:
+                self.make_point()
+        finally:
+            _abort(self._pins)
+            self._pins = {}
+            self._lock_file.close()
+
+
+class Cut:
+    """Takes one version of every file, between epoch events, with its meta page."""
+
+    def __init__(self, base: Environment, shards: Mapping[str, Environment], base_name: str) -> None:
+        self._base = base
+        self._shards = shards
+        self._base_name = base_name
+
+    def take(self) -> tuple[dict[str, Transaction], dict[str, tuple[int, bytes]]]:
+        """Pins and meta pages. The shards first, then the base: if no epoch began or was
+        committed meanwhile, they fit. A shard may be busy with a long write, so the base is
+        locked throughout only after optimism has failed three times."""
+        for patient in (True, True, True, False):
+            pins: dict[str, Transaction] = {}
+            metas: dict[str, tuple[int, bytes]] = {}
+            held = None if patient else self._base.lmdb.begin(write=True)
+            try:
+                with contextlib.nullcontext(held) if held else self._base.lmdb.begin() as view:
+                    before = view.get(EVENTS)
+                for name, environment in self._shards.items():
+                    with environment.lmdb.begin(write=True):
+                        pins[name], metas[name] = _pin(environment)
+                with contextlib.nullcontext(held) if held else self._base.lmdb.begin(write=True) as view:
+                    if view.get(EVENTS) == before:
+                        pins[self._base_name], metas[self._base_name] = _pin(self._base)
+                        return pins, metas
+                _abort(pins)
+            except BaseException:
+                _abort(pins)
+                raise
+            finally:
+                if held is not None:
+                    held.abort()
+        raise AssertionError("the locked round always succeeds")
+
+
+def _pin(environment: Environment) -> tuple[Transaction, tuple[int, bytes]]:
+    """A read transaction and its meta page; the caller holds the write lock, so the last
+    commit is the one that both show."""
+    transaction = environment.lmdb.begin()
+    number = transaction.id()
+    page = environment.lmdb.stat()["psize"]
+    with open(environment.path, "rb", buffering=0) as file:
+        meta = os.pread(file.fileno(), _META, (number & 1) * page)
+    if _meta_number(meta, environment.path) != number:
+        transaction.abort()
+        raise NotAStoreError(
+            f"the meta page of {environment.path} is not where it should be",
+            detail=f"transaction {number} expected",
+            hint="this build of LMDB has another file format; install the lmdb version Everview asks for",
+        )
+    return transaction, (number, meta)
+
+
+def _meta_number(meta: bytes, path: Path) -> int:
+    if len(meta) < _META:
+        raise NotAStoreError(f"{path} is cut short", hint="restore it from a backup")
+    fields = _META_FORM.unpack_from(meta)
+    magic, version, number = fields[4], fields[5], fields[11]
+    if magic != _META_MAGIC or version != 1:
+        raise NotAStoreError(f"{path} is not a file of this LMDB format", hint="restore it from a backup")
+    return int(number)
+
+
+def _abort(pins: Mapping[str, Transaction]) -> None:
+    for transaction in pins.values():
+        transaction.abort()
+
+
+# ------------------------------------------------------------------ the file
+
+
+@contextlib.contextmanager
+def locked(file: IO[bytes]) -> Iterator[None]:
+    """Holds the store's lock against other processes."""
+    fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def write_point(directory: Path, point: Point) -> None:
+    body = b"".join(
+        _ENTRY.pack(name.encode("ascii"), number, meta) for name, (number, meta) in sorted(point.metas.items())
+    )
+    head = _HEAD.pack(_MAGIC, point.number, point.boot.encode("ascii"), len(point.metas))
+    slot = head + body
+    slot += struct.pack("<I", zlib.crc32(slot))
+    if len(slot) > _SLOT:
+        raise InputError(f"a durable point of {len(point.metas)} files does not fit its slot")
+    descriptor = os.open(directory / DURABLE, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        os.pwrite(descriptor, slot, (point.number & 1) * _SLOT)
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_point(directory: Path) -> Point | None:
+    """The newest durable point that is whole, or None where there is none."""
+    try:
+        content = (directory / DURABLE).read_bytes()
+    except FileNotFoundError:
+        return None
+    points = [point for at in (0, _SLOT) if (point := _parse_slot(content[at : at + _SLOT])) is not None]
+    return max(points, key=lambda point: point.number, default=None)
+
+
+def _parse_slot(slot: bytes) -> Point | None:
+    if len(slot) < _HEAD.size or not slot.startswith(_MAGIC):
+        return None
+    _, number, boot, count = _HEAD.unpack_from(slot)
+    end = _HEAD.size + count * _ENTRY.size
+    if len(slot) < end + 4 or struct.unpack_from("<I", slot, end)[0] != zlib.crc32(slot[:end]):
+        return None
+    entries = [_ENTRY.unpack_from(slot, _HEAD.size + index * _ENTRY.size) for index in range(count)]
+    metas = {name.rstrip(b"\0").decode("ascii"): (txn, meta) for name, txn, meta in entries}
+    return Point(number, boot.rstrip(b"\0").decode("ascii"), metas)
+
+
+def recover(directory: Path) -> bool:
+    """After a reboot, take every file back to the durable point. The caller holds the lock
+    and no process has the files open in this boot. Returns whether something was lost."""
+    point = read_point(directory)
+    if point is None:
+        raise NotAStoreError(
+            f"the store in {directory} has no durable point", hint=f"restore the file {DURABLE} from a backup"
+        )
+    if point.boot == boot_id():
+        return False
+    lost = False
+    for name, (number, meta) in point.metas.items():
+        lost |= _restore(directory / name, number, meta)
+    write_point(directory, Point(point.number + 1, boot_id(), point.metas))
+    return lost
+
+
+def _restore(path: Path, number: int, meta: bytes) -> bool:
+    """Make the saved meta page the only one: the newer of the two, and of the older too."""
+    if not path.exists():
+        raise NotAStoreError(f"{path} is missing", hint="restore it from a backup")
+    page = struct.unpack_from("<I", meta, 40)[0]
+    elder = bytearray(meta)
+    struct.pack_into("<Q", elder, 144, max(number - 1, 0))
+    with open(path, "r+b", buffering=0) as file:
+        descriptor = file.fileno()
+        present = [os.pread(descriptor, _META, slot * page) for slot in (0, 1)]
+        lost = max((_META_FORM.unpack_from(m)[11] for m in present if len(m) == _META), default=0) != number
+        for slot, content in ((number & 1, meta), (1 - (number & 1), bytes(elder))):
+            content = struct.pack("<Q", slot) + content[8:]
+            os.pwrite(descriptor, content, slot * page)
+        os.fdatasync(descriptor)
+    return lost

@@ -1,0 +1,115 @@
+"""Reads of base tables.
+
+One sentence: a read is one LMDB read transaction, its own or one that a snapshot holds,
+and what it finds is decoded into a dict for one row and into columns for many.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import compress, islice
+
+import pyarrow as pa
+
+from everview.store.contract import Row
+from everview.store.embedded.codecs import MAX_KEY, TableCodecs, split
+from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
+from everview.store.embedded.layout import KEY_PREFIX
+from everview.store.keys import successor
+
+SCAN_ROWS = 8192
+
+
+class Reader:
+    """Reads of one table, each in a transaction of its own or all in one that is given."""
+
+    def __init__(self, environment: Environment, codecs: TableCodecs, transaction: Transaction | None = None) -> None:
+        self._environment = environment
+        self._codecs = codecs
+        self._given = transaction
+        self.get = self._make_get()
+
+    def _make_get(self) -> Callable[..., Row | None]:
+        codecs, environment, given = self._codecs, self._environment, self._given
+        encode, decode, prefix = codecs.keys.encode, codecs.rows.decode_row, codecs.prefix
+        begin = environment.lmdb.begin
+
+        def get_in(*key: object) -> Row | None:
+            encoded = prefix + encode(key)
+            if len(encoded) > KEY_LIMIT:
+                return None
+            assert given is not None
+            found = given.get(encoded)
+            return None if found is None else decode(key, found)
+
+        def get_counted(*key: object) -> Row | None:
+            encoded = prefix + encode(key)
+            if len(encoded) > KEY_LIMIT:
+                return None
+            with environment.read() as transaction:
+                found = transaction.get(encoded)
+            return None if found is None else decode(key, found)
+
+        def get_free(*key: object) -> Row | None:
+            encoded = prefix + encode(key)
+            if len(encoded) > KEY_LIMIT:
+                return None
+            transaction = begin()
+            found = transaction.get(encoded)
+            transaction.abort()
+            return None if found is None else decode(key, found)
+
+        if given is not None:
+            return get_in
+        return get_free if environment.fixed else get_counted
+
+    def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
+        codecs = self._codecs
+        encoded = split(codecs.keys.encode_columns(codecs.intake.keys(keys)))
+        with self._transaction() as transaction:
+            found = [transaction.get(codecs.prefix + key) if len(key) <= MAX_KEY else None for key in encoded]
+        there = [row is not None for row in found]
+        rows = [row for row in found if row is not None]
+        return pa.Table.from_batches([codecs.decode(list(compress(encoded, there)), rows)])
+
+    def scan(
+        self,
+        prefix: Sequence[object] = (),
+        *,
+        start: Sequence[object] | None = None,
+        stop: Sequence[object] | None = None,
+        limit: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        codecs = self._codecs
+        within = codecs.prefix + codecs.keys.encode_prefix(prefix)
+        low = within if start is None else max(within, codecs.prefix + codecs.keys.encode_prefix(start))
+        high = successor(within)
+        if stop is not None:
+            end = codecs.prefix + codecs.keys.encode_prefix(stop)
+            high = end if high is None else min(high, end)
+        return self._scan(low, high, limit)
+
+    def _scan(self, low: bytes, high: bytes | None, limit: int | None) -> Iterator[pa.RecordBatch]:
+        codecs, left = self._codecs, limit
+        with self._transaction() as transaction:
+            cursor = transaction.cursor()
+            more = len(low) <= KEY_LIMIT and cursor.set_range(low)
+            while more and (left is None or left > 0):
+                found = list(islice(cursor.iternext(), SCAN_ROWS if left is None else min(left, SCAN_ROWS)))
+                more = cursor.next()
+                if high is not None and found[-1][0] >= high:
+                    more = False
+                    del found[bisect_left(found, (high,)) :]
+                if left is not None:
+                    left -= len(found)
+                if found:
+                    yield codecs.decode([key[KEY_PREFIX:] for key, _ in found], [row for _, row in found])
+
+    def count(self) -> int:
+        with self._transaction() as transaction:
+            return int.from_bytes(transaction.get(self._codecs.count_key) or b"", "big")
+
+    def _transaction(self) -> AbstractContextManager[Transaction]:
+        return self._environment.read() if self._given is None else nullcontext(self._given)
