@@ -31,6 +31,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
+from everview.change import entries
 from everview.change.frontier import Frontier, Position, Slice
 from everview.change.schema import Schema
 
@@ -62,25 +63,17 @@ class StateTable:
 
 # ------------------------------------------------------------------ the log
 
-SEQ = "__seq"
-INCARNATION = "__incarnation"
-KIND = "__kind"
-KEY = "__key"
-HAD = "__had"
-OLD = "__old_"
-SET = "__set_"
-
-
 class EntryKind(enum.IntEnum):
     """The value of the ``__kind`` column."""
 
-    PUT = 1
-    DELETE = 2
+    PUT = entries.PUT
+    DELETE = entries.DELETE
 
 
 @dataclass(frozen=True)
 class LogBatch:
-    """Log entries of one table, in log order, as columns of one Arrow table:
+    """Log entries of one table, in log order, as columns of one Arrow table (their names
+    are in ``change.entries``):
 
     - ``__seq`` uint64, ``__incarnation`` uint32, ``__kind`` uint8, ``__key`` large_binary;
     - every column of the schema: the row after the write (of a delete only the key);

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from everview.change import entries as names
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import DamagedEntryError, InputError, LogTrimmedError
-from everview.store import contract
 from everview.store.contract import Damage, LogBatch, LogGuarantees, SliceContent, Table
 from everview.store.embedded import blocks
 from everview.store.embedded.codecs import TableCodecs
@@ -210,21 +210,21 @@ def _entries(
     schema = codecs.table.schema
     keys = decoded.keys(chosen)
     columns: dict[str, pa.Array] = {
-        contract.SEQ: pa.array(decoded.sequence[chosen]),
-        contract.INCARNATION: pa.array(decoded.incarnation[chosen]),
-        contract.KIND: pa.array(decoded.kind[chosen]),
-        contract.KEY: keys,
+        names.SEQ: pa.array(decoded.sequence[chosen]),
+        names.INCARNATION: pa.array(decoded.incarnation[chosen]),
+        names.KIND: pa.array(decoded.kind[chosen]),
+        names.KEY: keys,
     }
     by_name = dict(zip(schema.key, codecs.keys.decode_columns(keys), strict=True))
     if images:
         by_name |= zip(codecs.names, codecs.rows.decode_columns(decoded.new(chosen)), strict=True)
         columns |= {name: by_name[name] for name in schema.names}
-        columns[contract.HAD] = pa.array((decoded.parts[chosen] & blocks.HAD_OLD) != 0)
+        columns[names.HAD] = pa.array((decoded.parts[chosen] & blocks.HAD_OLD) != 0)
         old = codecs.rows.decode_columns(decoded.old(chosen))
-        columns |= {contract.OLD + name: column for name, column in zip(codecs.names, old, strict=True)}
+        columns |= {names.OLD + name: column for name, column in zip(codecs.names, old, strict=True)}
     else:
         values, given = codecs.rows.decode_patch_columns(decoded.new(chosen))
         by_name |= zip(codecs.names, values, strict=True)
         columns |= {name: by_name[name] for name in schema.names}
-        columns |= {contract.SET + name: pa.array(mask) for name, mask in zip(codecs.names, given, strict=True)}
+        columns |= {names.SET + name: pa.array(mask) for name, mask in zip(codecs.names, given, strict=True)}
     return pa.table(columns)
