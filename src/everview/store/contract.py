@@ -63,6 +63,7 @@ class StateTable:
 
 # ------------------------------------------------------------------ the log
 
+
 class EntryKind(enum.IntEnum):
     """The value of the ``__kind`` column."""
 
@@ -356,8 +357,11 @@ class Metadata(Protocol):
 
     def version(self) -> int: ...
 
-    def documents(self, prefix: str = "") -> tuple[int, Mapping[str, bytes]]:
-        """The counter and all documents whose names begin with the prefix, at one moment."""
+    def documents(
+        self, prefix: str = "", *, after: str = "", limit: int | None = None
+    ) -> tuple[int, Mapping[str, bytes]]:
+        """The counter and the documents whose names begin with the prefix, at one moment, in
+        the order of their names (as UTF-8): those after ``after``, at most ``limit`` of them."""
 
     def commit(self, expected: int, puts: Mapping[str, bytes], deletes: Collection[str] = ()) -> int:
         """Apply if the counter still says ``expected``, else raise ConflictError. Returns the

@@ -20,17 +20,22 @@ class EmbeddedMetadata:
         with self._handle.base.read() as transaction:
             return _counter(transaction)
 
-    def documents(self, prefix: str = "") -> tuple[int, Mapping[str, bytes]]:
-        start = document_key(prefix)
+    def documents(
+        self, prefix: str = "", *, after: str = "", limit: int | None = None
+    ) -> tuple[int, Mapping[str, bytes]]:
+        shared, past = document_key(prefix), document_key(after)
         found: dict[str, bytes] = {}
         with self._handle.base.read() as transaction:
             cursor = transaction.cursor()
-            if cursor.set_range(start):
+            if limit != 0 and cursor.set_range(max(shared, past)):
                 for key, value in cursor:
-                    if not key.startswith(start):
+                    if not key.startswith(shared):
                         break
-                    if len(key) > len(DOCUMENT):
-                        found[key[len(DOCUMENT) :].decode()] = value
+                    if key == past or key == DOCUMENT:
+                        continue
+                    found[key[len(DOCUMENT) :].decode()] = value
+                    if len(found) == limit:
+                        break
             return _counter(transaction), found
 
     def commit(self, expected: int, puts: Mapping[str, bytes], deletes: Collection[str] = ()) -> int:
