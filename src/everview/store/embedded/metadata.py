@@ -31,7 +31,7 @@ class EmbeddedMetadata:
                 for key, value in cursor:
                     if not key.startswith(shared):
                         break
-                    if key == past or key == DOCUMENT:
+                    if key in (past, DOCUMENT):
                         continue
                     found[key[len(DOCUMENT) :].decode()] = value
                     if len(found) == limit:
