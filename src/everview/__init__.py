@@ -1,0 +1,1 @@
+"""Everview keeps SQL views of key-value tables up to date."""

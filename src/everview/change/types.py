@@ -141,7 +141,9 @@ class Type:
         if self.kind is Kind.MAP and names != ["key", "value"]:
             raise DefinitionError("a MAP has a type of keys and a type of values")
         if self.kind is Kind.STRUCT and (not names or len({n.lower() for n in names}) != len(names)):
-            raise DefinitionError(f"a STRUCT needs fields with different names, not {names}")
+            raise DefinitionError(
+                f"a STRUCT needs fields with different names, not {names}", hint="give each field a name of its own"
+            )
         if self.kind not in NESTED and names:
             raise DefinitionError(f"{self.kind.value} has no parts")
 
