@@ -1,0 +1,1 @@
+"""The conformance suite: what every store must do, checked against a model in plain dictionaries."""

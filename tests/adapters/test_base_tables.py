@@ -1,0 +1,346 @@
+"""Base tables, batches, logs, regions and reopening, in step with the model.
+
+One sentence: after every step the rows, the counts and the new log entries are what the
+model says, whatever was done to nodes and regions in between.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from everview.change.frontier import Frontier, Slice
+from everview.errors import EverviewError, LogTrimmedError, MissingColumnError, TopologyError
+from everview.store.contract import BaseTable, Batch, TableWriter
+from tests.adapters import histories
+from tests.adapters.model import (
+    LAST_TOKEN,
+    Delete,
+    Entry,
+    Key,
+    Model,
+    Operation,
+    Put,
+    Refused,
+    Touched,
+    entries_of,
+    plain,
+    replay,
+)
+from tests.adapters.under_test import ADAPTERS, define, defined, evolve
+
+tokens = st.integers(0, LAST_TOKEN)
+
+
+class Interruption(Exception):
+    """What a client's own code raises in the middle of a batch."""
+
+
+class BaseTables(RuleBasedStateMachine):
+    adapter: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="everview-"))
+        self.under_test = ADAPTERS[self.adapter](self.directory / "store")
+        self.store = self.under_test.open()
+        self.model = Model(self.under_test.token)
+
+    @initialize()
+    def create(self) -> None:
+        self.tables = {}
+        for name, schema in histories.SCHEMAS.items():
+            self.tables[name] = define(self.store, name, schema)
+            self.model.create(name, schema)
+        self.retired: set[int] = set()
+        self._check_topology()
+
+    def teardown(self) -> None:
+        try:
+            if hasattr(self, "tables"):
+                self._check_everything()
+        finally:
+            self.store.close()
+            shutil.rmtree(self.directory)
+
+    # ------------------------------------------------------------------ checks
+
+    def _base(self, name: str) -> BaseTable:
+        return self.store.table(self.tables[name])
+
+    def _new_entries(self, end: Frontier) -> list[Entry]:
+        pieces = self.model.end.slices_to(end)
+        return [e for piece in pieces for e in entries_of(self.store.log.read(piece, self.tables.values()))]
+
+    def _settle(self, touched: dict[tuple[str, Key], Touched]) -> None:
+        end = self.store.log.latest()
+        self.model.absorb(end, self._new_entries(end), touched)
+        for name, key in touched:
+            assert plain(self._base(name).get(*key)) == self.model.full(name, key)
+        for name in self.tables:
+            assert self._base(name).count() == len(self.model.rows[name])
+
+    def _write(self, operations: Sequence[Operation], call: Callable[[], object]) -> None:
+        try:
+            touched = self.model.write(operations)
+        except Refused:
+            with pytest.raises(MissingColumnError):
+                call()
+            touched = {}
+        else:
+            call()
+        self._settle(touched)
+
+    def _check_topology(self) -> None:
+        nodes = self.store.topology.nodes()
+        assert len(set(nodes)) == len(nodes)
+        assert not self.retired & set(nodes)
+        self.model.check_regions(self.store.topology.regions(), nodes)
+
+    def _check_everything(self) -> None:
+        for name in self.tables:
+            assert self._scan(name) == self.model.scan(name)
+        assert self.store.log.latest() == self.model.end
+        if not self.model.trimmed:
+            found = replay(self.model.entries())
+            assert {name: found.get(name, {}) for name in self.tables} == self.model.rows
+
+    def _scan(self, name: str, *args: Any, **bounds: Any) -> list[object]:
+        return [plain(row) for batch in self._base(name).scan(*args, **bounds) for row in batch.to_pylist()]
+
+    # ------------------------------------------------------------------ writes
+
+    @rule(data=st.data(), name=histories.names)
+    def put(self, data: st.DataObject, name: str) -> None:
+        row = data.draw(histories.rows(name, self.model.schemas[name]))
+        self._write([Put(name, row)], lambda: self._base(name).put(row))
+
+    @rule(data=st.data(), name=histories.names, arrow=st.booleans())
+    def put_many(self, data: st.DataObject, name: str, arrow: bool) -> None:
+        schema = self.model.schemas[name]
+        rows = data.draw(st.lists(histories.rows(name, schema), max_size=12))
+        if arrow:
+            columns = [n for n in schema.names if n in schema.key or not schema.column(n).nullable]
+            columns += data.draw(st.sets(st.sampled_from([n for n in schema.names if n not in columns])).map(sorted))
+            rows = [{n: row.get(n) for n in columns} for row in rows]
+            handed = histories.as_arrow(schema, columns, rows)
+        else:
+            handed = rows
+
+        def call() -> None:
+            assert self._base(name).put_many(handed) == len(rows)
+
+        self._write([Put(name, row) for row in rows], call)
+
+    @rule(data=st.data(), name=histories.names)
+    def delete(self, data: st.DataObject, name: str) -> None:
+        key = data.draw(histories.keys(name))
+        self._write([Delete(name, key)], lambda: self._base(name).delete(*key))
+
+    @rule(data=st.data(), name=histories.names, arrow=st.booleans())
+    def delete_many(self, data: st.DataObject, name: str, arrow: bool) -> None:
+        schema = self.model.schemas[name]
+        keys = data.draw(st.lists(histories.keys(name), max_size=8))
+        plain_keys = [key if len(key) > 1 else key[0] for key in keys]
+        rows = [dict(zip(schema.key, key, strict=True)) for key in keys]
+        handed = histories.as_arrow(schema, list(schema.key), rows) if arrow else plain_keys
+
+        def call() -> None:
+            assert self._base(name).delete_many(handed) == len(keys)
+
+        self._write([Delete(name, key) for key in keys], call)
+
+    @rule(data=st.data(), how=st.sampled_from(["whole", "whole", "interrupted"]))
+    def batch(self, data: st.DataObject, how: str) -> None:
+        operations = data.draw(st.lists(histories.operations(self.model.schemas), max_size=12))
+
+        def call() -> None:
+            with self.store.batch() as batch:
+                for operation in operations:
+                    self._stage(batch, operation)
+                if how == "interrupted":
+                    raise Interruption
+
+        if how == "whole":
+            self._write(operations, call)
+        else:
+            with pytest.raises((Interruption, MissingColumnError)):
+                call()
+            self._settle({})
+
+    def _stage(self, batch: Batch, operation: Operation) -> None:
+        writer: TableWriter = batch.table(self.tables[operation.table])
+        if isinstance(operation, Put):
+            writer.put(operation.row)
+        else:
+            writer.delete(*operation.key)
+
+    @rule(data=st.data(), name=histories.names)
+    def batch_of_many(self, data: st.DataObject, name: str) -> None:
+        """put_many and delete_many as parts of one batch."""
+        rows = data.draw(st.lists(histories.rows(name, self.model.schemas[name]), max_size=6))
+        keys = data.draw(st.lists(histories.keys(name), max_size=3))
+
+        def call() -> None:
+            with self.store.batch() as batch:
+                writer = batch.table(self.tables[name])
+                writer.put_many(rows)
+                writer.delete_many([key if len(key) > 1 else key[0] for key in keys])
+
+        self._write([*(Put(name, row) for row in rows), *(Delete(name, key) for key in keys)], call)
+
+    # ------------------------------------------------------------------ reads
+
+    @rule(data=st.data(), name=histories.names)
+    def get_many(self, data: st.DataObject, name: str) -> None:
+        keys = data.draw(st.lists(histories.keys(name), max_size=12))
+        found = self._base(name).get_many([key if len(key) > 1 else key[0] for key in keys])
+        assert found.schema.equals(self.model.schemas[name].arrow)
+        expected = [self.model.full(name, key) for key in keys]
+        assert plain(found.to_pylist()) == [row for row in expected if row is not None]
+
+    @rule(data=st.data(), name=histories.names, limit=st.none() | st.integers(0, 5))
+    def scan(self, data: st.DataObject, name: str, limit: int | None) -> None:
+        full = histories.keys(name)
+        parts = full.flatmap(lambda key: st.integers(0, len(key)).map(lambda n: key[:n]))
+        if data.draw(st.booleans()):
+            prefix = data.draw(parts)
+            assert self._scan(name, prefix, limit=limit) == self.model.scan(name, prefix, limit=limit)
+        else:
+            start, stop = data.draw(st.none() | full), data.draw(st.none() | full)
+            assert self._scan(name, start=start, stop=stop, limit=limit) == self.model.scan(
+                name, (), start, stop, limit
+            )
+
+    # ------------------------------------------------------------------ logs
+
+    @rule(data=st.data())
+    def read_slice(self, data: st.DataObject) -> None:
+        """Any slice reads as it did when it was new; of a table nobody asks for, nothing is read."""
+        nodes = [node for node, upto in self.model.end.items() if upto > self.model.trimmed[node]]
+        if not nodes:
+            return
+        node = data.draw(st.sampled_from(nodes))
+        after = data.draw(st.integers(self.model.trimmed[node], self.model.end[node]))
+        upto = data.draw(st.integers(after, self.model.end[node]))
+        wanted = data.draw(st.sets(histories.names, min_size=1))
+        content = self.store.log.read(Slice(node, after, upto), [self.tables[name] for name in wanted])
+        expected = [e for e in self.model.logs[node] if after < e.sequence <= upto and e.table in wanted]
+        assert entries_of(content) == expected
+        for batch in content.batches:
+            assert batch.before_images == self.store.log.guarantees.before_images
+
+    @rule(data=st.data(), limit=st.integers(1, 20))
+    def advance(self, data: st.DataObject, limit: int) -> None:
+        """Walking the log by cuts takes every entry once and never a part of a batch."""
+        cut = data.draw(st.sampled_from(self.model.cuts()))
+        for _ in range(len(self.model.writes) + 1):
+            following = self.store.log.advance(cut, limit)
+            self.model.check_advance(cut, limit, following)
+            if following == cut:
+                break
+            cut = following
+        assert cut == self.store.log.latest()
+
+    @rule(data=st.data())
+    def trim(self, data: st.DataObject) -> None:
+        cut = data.draw(st.sampled_from(self.model.cuts()))
+        trimmed = self.model.trimmed | cut
+        assert self.store.log.trim(cut) == self.model.trimmed.operations_to(trimmed)
+        self.model.trimmed = trimmed
+        assert self.store.log.oldest() == trimmed
+        assert self.store.log.trim(cut) == 0
+        for node, upto in trimmed.items():
+            with pytest.raises(LogTrimmedError):
+                self.store.log.read(Slice(node, upto - 1, upto), self.tables.values())
+
+    # ------------------------------------------------------------------ topology
+
+    @rule()
+    def add_node(self) -> None:
+        before = self.store.topology.nodes()
+        added = self.store.topology.add_node()
+        assert set(self.store.topology.nodes()) == {*before, added}
+        assert added not in before
+        self._check_topology()
+
+    @rule(data=st.data())
+    def remove_node(self, data: st.DataObject) -> None:
+        nodes = self.store.topology.nodes()
+        node = data.draw(st.sampled_from(nodes))
+        if len(nodes) == 1:
+            with pytest.raises(TopologyError):
+                self.store.topology.remove_node(node)
+        else:
+            self.store.topology.remove_node(node)
+            self.retired.add(node)
+        self._check_topology()
+
+    @rule(token=tokens)
+    def split(self, token: int) -> None:
+        before = {region.first for region in self.store.topology.regions()}
+        self.store.topology.split(token)
+        self._check_topology()
+        assert {region.first for region in self.model.regions} == before | {token}
+
+    @rule(data=st.data(), token=tokens)
+    def move(self, data: st.DataObject, token: int) -> None:
+        node = data.draw(st.sampled_from(self.store.topology.nodes()))
+        before = self.model.regions
+        self.store.topology.move(token, node)
+        self._check_topology()
+        for old, new in zip(before, self.model.regions, strict=True):
+            if old.first <= token <= old.last:
+                assert new.node == node
+            else:
+                assert new == old
+
+    @rule(token=tokens)
+    def change_of_topology_that_makes_no_sense(self, token: int) -> None:
+        stranger = max({*self.store.topology.nodes(), *self.retired}) + 100
+        with pytest.raises(TopologyError):
+            self.store.topology.move(token, stranger)
+        with pytest.raises(TopologyError):
+            self.store.topology.remove_node(stranger)
+        with pytest.raises(TopologyError):
+            self.store.topology.split(LAST_TOKEN + 1 + token)
+        assert tuple(self.store.topology.regions()) == self.model.regions
+
+    # ------------------------------------------------------------------ the rest of life
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = self.under_test.open()
+        self.tables = {name: defined(self.store, name) for name in self.tables}
+        assert tuple(self.store.topology.regions()) == self.model.regions
+        assert self.store.log.oldest() == self.model.trimmed
+        self._check_everything()
+
+    @precondition(
+        lambda self: any(len(s.columns) == len(histories.SCHEMAS[n].columns) for n, s in self.model.schemas.items())
+    )
+    @rule(name=histories.names)
+    def add_column(self, name: str) -> None:
+        column = histories.ADDED[name]
+        if column.name in self.model.schemas[name].names:
+            return
+        retired = self.tables[name]
+        self.tables[name] = evolve(self.store, name, column)
+        self.model.add_column(name, column)
+        with pytest.raises(EverviewError):
+            self.store.table(retired).delete(*([0] if name == "items" else ["", 0]))
+        self._settle({})
+        self._check_everything()
+
+
+@pytest.mark.parametrize("adapter", sorted(ADAPTERS))
+def test_base_tables_and_logs_agree_with_the_model(adapter: str) -> None:
+    run_state_machine_as_test(type("BaseTables", (BaseTables,), {"adapter": adapter}))

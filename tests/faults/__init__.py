@@ -1,0 +1,1 @@
+"""What may break: processes killed at any instruction, machines that lose power."""
