@@ -1,0 +1,271 @@
+"""The catalog of one store: read from a cache, changed by compare-and-set.
+
+One sentence: all definitions stand under the store's one document counter, so a reader
+knows by one number whether its cache is still right, and a writer commits only on top of
+exactly what it read.
+
+A change is a function of a :class:`~everview.catalog.draft.Draft`. If somebody else
+commits first, the draft is thrown away and the function runs again on the new state, so
+it must have no other effect::
+
+    process A: read at 7 ── draft ── commit(expected=7) → 8
+    process B: read at 7 ────── draft ────── commit(expected=7) → conflict
+               read at 8 ── draft ── commit(expected=8) → 9
+
+The counter also moves for documents that define nothing (a quarantine entry). The head
+document says when a definition changed last; only then is anything read again, and only
+documents whose bytes differ are parsed again. :meth:`Catalog.version` is that number: it
+rises when a definition changes and at no other time, in every process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from everview.catalog import documents
+from everview.catalog.definitions import Definitions
+from everview.catalog.documents import Head
+from everview.catalog.draft import Draft, Dropped
+from everview.catalog.objects import Epochs, Group, GroupKind, Past, ViewDefinition
+from everview.catalog.quarantine import Quarantine
+from everview.change.schema import Column, Schema
+from everview.errors import ConflictError, StoreError, UnknownObjectError
+from everview.store.contract import Metadata, StateTable, Table, ViewStore
+
+T = TypeVar("T")
+
+ATTEMPTS = 100
+"""How often a change is tried on top of other people's changes."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The catalog as it was at ``counter``."""
+
+    counter: int
+    head: Head
+    definitions: Definitions
+
+
+class Catalog:
+    """Tables, views, groups, epochs and quarantine of one store. Safe for many threads."""
+
+    def __init__(
+        self, metadata: Metadata, views: ViewStore | None = None, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._metadata = metadata
+        self._view_store = views
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._last = _Read(0, Head(), Definitions(0, (), (), ()))
+        self._views = _Parsed(lambda name, document: documents.decode(name, document, documents.read_view))
+        self._tables = _Parsed(lambda name, document: documents.read_table(name, document))
+        self._groups = _Parsed(lambda name, document: documents.decode(name, document, documents.read_group))
+        self.quarantine = Quarantine(metadata)
+
+    # -------------------------------------------------------------- reads
+
+    def definitions(self) -> Definitions:
+        """Everything that is defined now, as one unchanging picture."""
+        return self._read().definitions
+
+    def tables(self) -> tuple[Table, ...]:
+        return self.definitions().tables()
+
+    def table(self, name: str) -> Table:
+        return self.definitions().table(name)
+
+    def views(self, group: str | None = None) -> tuple[ViewDefinition, ...]:
+        return self.definitions().views(group)
+
+    def view(self, name: str) -> ViewDefinition:
+        return self.definitions().view(name)
+
+    def groups(self) -> tuple[Group, ...]:
+        return self.definitions().groups()
+
+    def group(self, name: str) -> Group:
+        return self.definitions().group(name)
+
+    def epochs(self, group: str) -> Epochs:
+        """How far the views of a group are."""
+        if self._view_store is None:
+            raise StoreError("this catalog was opened without a view store, which keeps the epochs")
+        name = self.group(group).name
+        return Epochs(self._view_store.committed(name), self._view_store.begun(name))
+
+    # -------------------------------------------------------------- changes
+
+    def change(self, work: Callable[[Draft], T]) -> T:
+        """Run ``work`` on a draft and commit it; again on a newer one if somebody else was
+        first. ``work`` must have no effect but on the draft."""
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(ConflictError):
+                return self._attempt(work)
+        return self._attempt(work)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Draft]:
+        """A draft that is committed at the end of the block, or forgotten if the block
+        raises. Raises ConflictError if somebody else was first: unlike a function, a block
+        cannot be run again."""
+        draft = self._draft()
+        yield draft
+        self._commit(draft)
+
+    def create_table(self, name: str, schema: Schema, if_not_exists: bool = False) -> Table:
+        return self.change(lambda draft: draft.create_table(name, schema, if_not_exists))
+
+    def add_column(self, table: str | Table, column: Column) -> Table:
+        return self.change(lambda draft: draft.add_column(table, column))
+
+    def drop_table(self, name: str, cascade: bool = False) -> Dropped:
+        return self.change(lambda draft: draft.drop_table(name, cascade))
+
+    def create_view(self, view: ViewDefinition) -> ViewDefinition:
+        return self.change(lambda draft: draft.create_view(view))
+
+    def replace_view(self, view: ViewDefinition) -> ViewDefinition:
+        return self.change(lambda draft: draft.replace_view(view))
+
+    def drop_view(self, name: str, cascade: bool = False) -> Dropped:
+        return self.change(lambda draft: draft.drop_view(name, cascade))
+
+    def create_group(
+        self, name: str, kind: GroupKind | str = GroupKind.CONTINUOUS, if_not_exists: bool = False
+    ) -> Group:
+        return self.change(lambda draft: draft.create_group(name, kind, if_not_exists))
+
+    def drop_group(self, name: str) -> Group:
+        return self.change(lambda draft: draft.drop_group(name))
+
+    def discarded(self) -> tuple[Table | StateTable, ...]:
+        """Tables and state tables that are out of the catalog, and whose rows may still be
+        stored: to be dropped from the store, then forgotten here."""
+        _, found = self._metadata.documents(documents.DISCARDS)
+        return tuple(documents.decode(name, found[name], documents.read_discard) for name in sorted(found))
+
+    def forget(self, discarded: Iterable[Table | StateTable]) -> None:
+        """Say that the rows of these discarded tables are gone from the store."""
+        gone = tuple(discarded)
+        self.change(lambda draft: draft.forget(gone))
+
+    # -------------------------------------------------------------- versions
+
+    def version(self) -> int:
+        """The version of the last change of a definition, by any process."""
+        return self._read().head.changed
+
+    def changed_since(self, version: int) -> bool:
+        return self.version() > version
+
+    def watch(self, since: int, *, poll: float = 0.05, timeout: float | None = None) -> int:
+        """Wait until a definition changes after the version ``since``; returns the version
+        there is then, or the unchanged one when the time is over."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (found := self.version()) <= since:
+            left = poll if deadline is None else min(poll, deadline - time.monotonic())
+            if left <= 0:
+                break
+            time.sleep(left)
+        return found
+
+    def table_history(self, id: int) -> tuple[Past[Table], ...]:
+        """Every definition the table had, the oldest first; also of a table that is gone."""
+        return self._history("table", documents.table_name(id), documents.read_past_table)
+
+    def view_history(self, id: int) -> tuple[Past[ViewDefinition], ...]:
+        """Every definition the view had, the oldest first; also of a view that is gone."""
+        return self._history("view", documents.view_name(id), documents.read_past_view)
+
+    def table_at(self, id: int, version: int) -> Table:
+        """The table as it was defined at a catalog version."""
+        return _at("table", id, version, self.table_history(id))
+
+    def view_at(self, id: int, version: int) -> ViewDefinition:
+        """The view as it was defined at a catalog version."""
+        return _at("view", id, version, self.view_history(id))
+
+    def _history(self, kind: str, name: str, read: Callable[[documents.Json], Past[T]]) -> tuple[Past[T], ...]:
+        _, found = self._metadata.documents(documents.history_prefix(name))
+        if not found:
+            raise UnknownObjectError(f"there never was a {kind} with the id {name.rpartition('/')[2]}")
+        return tuple(documents.decode(past, found[past], read) for past in sorted(found))
+
+    # -------------------------------------------------------------- the cache and the commit
+
+    def _read(self) -> _Read:
+        """The catalog now. Nothing is read but the counter while the counter stands still,
+        nothing but the head while no definition changes."""
+        counter = self._metadata.version()
+        with self._lock:
+            if counter == self._last.counter:
+                return self._last
+            self._last = self._refreshed(self._last)
+            return self._last
+
+    def _refreshed(self, last: _Read) -> _Read:
+        counter, head = self._read_head()
+        if head == last.head:
+            return _Read(counter, head, last.definitions)
+        while True:
+            tables = self._tables.of(self._metadata.documents(documents.TABLES)[1])
+            views = self._views.of(self._metadata.documents(documents.VIEWS)[1])
+            groups = self._groups.of(self._metadata.documents(documents.GROUPS)[1])
+            counter, after = self._read_head()
+            # the three reads are of one version if no definition changed from before the first to after the last
+            if after == head:
+                return _Read(counter, head, Definitions(head.changed, tables, views, groups))
+            head = after
+
+    def _read_head(self) -> tuple[int, Head]:
+        counter, found = self._metadata.documents(documents.HEAD)
+        document = found.get(documents.HEAD)
+        return counter, Head() if document is None else documents.decode(documents.HEAD, document, documents.read_head)
+
+    def _draft(self) -> Draft:
+        read = self._read()
+
+        def used_before(document: str) -> bool:
+            return bool(self._metadata.documents(documents.history_prefix(document), limit=1)[1])
+
+        return Draft(read.definitions, read.head, read.counter, self._clock, used_before)
+
+    def _attempt(self, work: Callable[[Draft], T]) -> T:
+        draft = self._draft()
+        result = work(draft)
+        self._commit(draft)
+        return result
+
+    def _commit(self, draft: Draft) -> None:
+        if draft.is_changed:
+            head = documents.encode_head(draft.head())
+            self._metadata.commit(draft.counter, draft.puts | {documents.HEAD: head}, draft.deletes)
+
+
+class _Parsed(Generic[T]):
+    """Parsed documents of one kind, kept for as long as their bytes stay the same."""
+
+    def __init__(self, parse: Callable[[str, bytes], T]) -> None:
+        self._parse = parse
+        self._kept: dict[str, tuple[bytes, T]] = {}
+
+    def of(self, found: Mapping[str, bytes]) -> list[T]:
+        kept = self._kept
+        self._kept = {
+            name: kept[name] if name in kept and kept[name][0] == document else (document, self._parse(name, document))
+            for name, document in found.items()
+        }
+        return [parsed for _, parsed in self._kept.values()]
+
+
+def _at(kind: str, id: int, version: int, history: tuple[Past[T], ...]) -> T:
+    reached = [past for past in history if past.version <= version]
+    if not reached or reached[-1].dropped:
+        raise UnknownObjectError(f"at version {version} there was no {kind} with the id {id}")
+    return reached[-1].definition

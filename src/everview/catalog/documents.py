@@ -1,0 +1,200 @@
+"""Catalog objects as documents: JSON bytes with a format number, and their names.
+
+One sentence: a document says its format, its kind and the catalog version that wrote it,
+so that every reader can tell what it may rely on.
+
+::
+
+    catalog/head                        the next id, and the last version that changed a definition
+    table/7   view/9   group/main       what is there now
+    history/table/7/00000000000000000012    every version of each of them, the last one included
+    discard/8                           a state or base table that is gone here, and whose rows may still be stored
+    quarantine/…                        see everview.catalog.quarantine
+
+A table's document is also its stamp: stores compare it inside every write, byte by byte,
+so equal tables must give equal bytes (sorted keys, no spaces).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
+
+from everview.catalog.objects import Group, GroupKind, Past, ViewDefinition, ViewStatus
+from everview.change.schema import Schema
+from everview.errors import DamagedEntryError, EverviewError, NewerFormatError
+from everview.store.contract import StateTable, Table
+
+T = TypeVar("T")
+
+Json: TypeAlias = dict[str, Any]
+
+FORMAT = 1
+HEAD = "catalog/head"
+TABLES, VIEWS, GROUPS, DISCARDS = "table/", "view/", "group/", "discard/"
+
+
+def table_name(id: int) -> str:
+    return f"{TABLES}{id}"
+
+
+def view_name(id: int) -> str:
+    return f"{VIEWS}{id}"
+
+
+def group_name(folded: str) -> str:
+    return f"{GROUPS}{folded}"
+
+
+def discard_name(id: int) -> str:
+    return f"{DISCARDS}{id}"
+
+
+def history_prefix(name: str) -> str:
+    """Where the versions of the object with this document name lie."""
+    return f"history/{name}/"
+
+
+def history_name(name: str, version: int) -> str:
+    return f"{history_prefix(name)}{version:020d}"
+
+
+# ------------------------------------------------------------------ the envelope
+
+
+def encode(kind: str, plain: Mapping[str, object]) -> bytes:
+    whole = {"format": FORMAT, "kind": kind, **plain}
+    return json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode(name: str, document: bytes, read: Callable[[Json], T]) -> T:
+    """Read a document, or say which one cannot be read and why."""
+    try:
+        plain = json.loads(document)
+        found = plain["format"]
+        if not isinstance(found, int):
+            raise TypeError(f"the format is {found!r}")
+        if found <= FORMAT:
+            return read(plain)
+    except (ValueError, KeyError, TypeError, EverviewError) as error:
+        raise DamagedEntryError(
+            f"the catalog document {name} cannot be read",
+            detail=f"{type(error).__name__}: {error}",
+            hint="restore the store from a backup",
+        ) from error
+    raise NewerFormatError(
+        f"the catalog document {name} has format {found}, this version reads up to {FORMAT}",
+        hint="open the store with a newer version of Everview",
+    )
+
+
+# ------------------------------------------------------------------ the kinds
+
+
+@dataclass(frozen=True)
+class Head:
+    """``next_id`` only ever rises, so no id is given twice; ``changed`` is the catalog
+    version of the last change of a definition, which lets a reader tell it from other
+    movements of the counter."""
+
+    next_id: int = 1
+    changed: int = 0
+
+
+def encode_head(head: Head) -> bytes:
+    return encode("head", {"next_id": head.next_id, "changed": head.changed})
+
+
+def read_head(plain: Json) -> Head:
+    return Head(int(plain["next_id"]), int(plain["changed"]))
+
+
+def encode_table(table: Table, version: int, created: float, dropped: bool = False) -> bytes:
+    plain: Json = {
+        "id": table.id,
+        "name": table.name,
+        "schema": table.schema.to_json(),
+        "version": version,
+        "created": created,
+    }
+    return encode("table", plain | {"dropped": True} if dropped else plain)
+
+
+def read_table(name: str, document: bytes) -> Table:
+    return replace(decode(name, document, _table), stamp=document)
+
+
+def _table(plain: Json) -> Table:
+    return Table(int(plain["id"]), plain["name"], Schema.from_json(plain["schema"]))
+
+
+def encode_view(view: ViewDefinition) -> bytes:
+    return encode(
+        "view",
+        {
+            "id": view.id,
+            "name": view.name,
+            "sql": view.sql,
+            "group": view.group,
+            "depends_on": list(view.depends_on),
+            "fingerprint": view.fingerprint,
+            "plan": base64.b64encode(view.plan).decode(),
+            "state": [[table.id, table.name] for table in view.state],
+            "options": dict(view.options),
+            "status": view.status,
+            "version": view.version,
+            "created": view.created,
+        },
+    )
+
+
+def read_view(plain: Json) -> ViewDefinition:
+    return ViewDefinition(
+        name=plain["name"],
+        sql=plain["sql"],
+        group=plain["group"],
+        depends_on=tuple(plain["depends_on"]),
+        fingerprint=plain["fingerprint"],
+        plan=base64.b64decode(plain["plan"], validate=True),
+        state=tuple(StateTable(id, name, plain["group"]) for id, name in plain["state"]),
+        options=plain["options"],
+        status=ViewStatus(plain["status"]),
+        id=int(plain["id"]),
+        version=int(plain["version"]),
+        created=float(plain["created"]),
+    )
+
+
+def encode_group(group: Group, dropped: bool = False) -> bytes:
+    plain: Json = {"name": group.name, "group_kind": group.kind, "version": group.version, "created": group.created}
+    return encode("group", plain | {"dropped": True} if dropped else plain)
+
+
+def read_group(plain: Json) -> Group:
+    return Group(plain["name"], GroupKind(plain["group_kind"]), int(plain["version"]), float(plain["created"]))
+
+
+def encode_discard(table: Table | StateTable) -> bytes:
+    plain: Json = {"id": table.id, "name": table.name}
+    if isinstance(table, StateTable):
+        return encode("discard", plain | {"group": table.group})
+    return encode("discard", plain | {"schema": table.schema.to_json()})
+
+
+def read_discard(plain: Json) -> Table | StateTable:
+    if "group" in plain:
+        return StateTable(int(plain["id"]), plain["name"], plain["group"])
+    return _table(plain)
+
+
+def read_past_table(plain: Json) -> Past[Table]:
+    """A table of the past has no stamp: nobody writes under it."""
+    return Past(int(plain["version"]), _table(plain), plain.get("dropped", False))
+
+
+def read_past_view(plain: Json) -> Past[ViewDefinition]:
+    view = read_view(plain)
+    return Past(view.version, view, view.status is ViewStatus.DROPPED)
