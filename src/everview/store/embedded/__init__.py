@@ -1,5 +1,1 @@
 """The embedded store."""
-
-from everview.store.embedded.store import EmbeddedStore
-
-__all__ = ["EmbeddedStore"]

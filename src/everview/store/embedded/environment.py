@@ -37,6 +37,11 @@ SMALLEST = 1 << 20
 MAX_READERS = 2048
 KEY_LIMIT = 511
 """The longest key LMDB takes."""
+PATIENCE = 10.0
+"""Seconds to wait for this process's transactions to end when the map must grow."""
+
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO)
+"""What a disk that takes no more looks like; LMDB reports a write that was cut short as EIO."""
 
 
 class Environment:
@@ -131,10 +136,8 @@ class Environment:
                 full = error
             except lmdb.MapResizedError:
                 pass
-            except lmdb.DiskError as error:
-                raise _disk_full(self.path, error) from error
             except lmdb.Error as error:
-                if "No space left" in str(error):
+                if any(os.strerror(code) in str(error) for code in _FULL):
                     raise _disk_full(self.path, error) from error
                 raise
             finally:
@@ -176,7 +179,7 @@ class Environment:
                 self._gate.wait()
             self._resizing = True
             try:
-                if not self._gate.wait_for(lambda: self._inside == 0, timeout=10):
+                if not self._gate.wait_for(lambda: self._inside == 0, timeout=PATIENCE):
                     raise StoreFullError(
                         f"the map of {self.path} must grow, but this process holds a snapshot or a scan of it open",
                         hint="close it and retry, or open the store with a larger map_size",
