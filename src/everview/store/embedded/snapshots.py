@@ -43,7 +43,7 @@ class Core(Protocol):
     @property
     def shards(self) -> tuple[Environment, ...]: ...
 
-    def update(self, environment: Environment, work: Callable[[Transaction], T]) -> T:
+    def update(self, environment: Environment, work: Callable[[Transaction], T], /) -> T:
         """Run ``work`` in a write transaction; it may be run again."""
 
 

@@ -1,0 +1,426 @@
+"""Bags: ordered entries with counts under one key, kept in sorted chunks.
+
+One sentence: a write reads the chunks its changes fall into, lays old entries and changes
+side by side as columns, sorts and adds them up, cuts the result into chunks again and
+writes those as versioned records.
+
+A bag's chunks stand in the shard of the bag's key, under
+
+    table (4 bytes) | length of the bag's key (2 bytes) | bag's key | bound
+
+The length makes no key the beginning of another, so a bag's chunks stand together,
+whatever the keys are. The first chunk has the empty bound and says whether others follow:
+a small bag is read with one get. Chunks are records like any other: (epoch, current,
+previous), refused to zombies, tombstones when they lose their last entry, swept later.
+
+The columns of a write, for two bags of which k2 is new::
+
+    region  entry  count            region  entry  count            region  entry  count
+    0 (k1)  5      1      old       0       5      1                0       9      2
+    0       9      1      old       0       5      −1      added    1       4      1
+    0       5      −1     change    0       9      1       up,      ─────────────────────
+    0       9      1      change    0       9      1       zeros    one chunk for k1,
+    1 (k2)  4      1      change    1       4      1       gone     one for k2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.errors import DamagedEntryError, InputError
+from everview.store.contract import BagEnds, BagRows, Bytes, StateTable
+from everview.store.embedded.bag_cuts import Content, Pieces, Touched, cut_bag
+from everview.store.embedded.chunks import MORE, decode, encode, read_heads, words_of
+from everview.store.embedded.entries import Alphabet, entries_of, in_one_alphabet, sort_rows
+from everview.store.embedded.environment import KEY_LIMIT
+from everview.store.embedded.epochs import require_kept
+from everview.store.embedded.large_bags import Ends, LargeBag, Region
+from everview.store.embedded.ragged import (
+    BINARY,
+    EMPTY,
+    Ints,
+    Mask,
+    Words,
+    column_of,
+    concat,
+    gather,
+    glue,
+    lengths,
+    offsets_of,
+)
+from everview.store.embedded.records import (
+    Door,
+    check_keys,
+    fetch,
+    inverse,
+    route,
+    table_prefix,
+    write_routed,
+)
+from everview.store.embedded.snapshots import Core
+from everview.store.embedded.versions import Versions
+
+FRAME = 6
+"""Bytes of a chunk's key before the bag's key: the table, and the length of the bag's key."""
+
+
+@dataclass(frozen=True)
+class _Bags:
+    """The distinct bags of a call, numbered in the order (shard, key)."""
+
+    sorted_keys: Bytes
+    place: Ints
+    """Where each bag stands among the sorted keys."""
+    of_row: Ints
+    """The bag of each row of the call."""
+    prefixes: list[bytes]
+    """The keys of the first chunks, with which the keys of all chunks begin."""
+    framed: Bytes
+    edges: list[int]
+
+    @staticmethod
+    def of(table: StateTable, keys: Bytes, shards: int) -> _Bags:
+        check_keys(table, keys, KEY_LIMIT - FRAME)
+        encoded = keys.dictionary_encode()
+        order = pc.array_sort_indices(encoded.dictionary)
+        sorted_keys = encoded.dictionary.take(order)
+        path = route(sorted_keys, shards)
+        number = inverse(path.order)[inverse(order.to_numpy().astype(np.int64))]
+        sizes = lengths(path.keys).astype(">u2")
+        framed = glue(table_prefix(table.id), column_of(sizes, np.arange(len(sizes) + 1) * 2), path.keys)
+        of_row = number[encoded.indices.to_numpy()]
+        return _Bags(sorted_keys, path.order, of_row, framed.to_pylist(), framed, path.edges)
+
+    def __len__(self) -> int:
+        return len(self.prefixes)
+
+    def shard(self, bag: int) -> int:
+        return int(np.searchsorted(self.edges, bag, "right")) - 1
+
+    def key(self, bag: int) -> bytes:
+        return self.prefixes[bag][FRAME:]
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """What was found of a bag of several chunks."""
+
+    bag: int
+    shard: int
+    prefix: bytes
+    regions: list[Region]
+    before: Ends
+    """First and last entry of the whole bag."""
+    last_bound: bytes
+
+    @property
+    def whole(self) -> bool:
+        """Whether every chunk of the bag is touched."""
+        bounds = [region.bound for region in self.regions]
+        return bounds[0] == b"" and [region.following for region in self.regions] == [*bounds[1:], None]
+
+
+@dataclass(frozen=True)
+class _Regions:
+    """The chunks that changes fall into, in the order of bags and bounds."""
+
+    bag: Ints
+    bounds: dict[int, bytes]
+    """The bounds that are not empty, by region."""
+    records: Versions
+    of_row: Ints
+    chains: list[tuple[int, _Chain]]
+    """Bags of several chunks, each with the number of its first region."""
+
+
+# ------------------------------------------------------------------ reading
+
+
+def read_bags(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: int) -> BagRows:
+    if not len(keys):
+        return BagRows(EMPTY, EMPTY, pa.array([], pa.int64()))
+    bags = _Bags.of(table, keys, len(doors))
+    records = fetch(doors, table, bags.prefixes, bags.edges, as_of)
+    bag_of_chunk = np.arange(len(bags))
+    large = _large(Versions(records, table.name), as_of, table)
+    if len(large):
+        held: list[Sequence[bytes]] = [(record,) for record in records]
+        for bag in large.tolist():
+            with doors[bags.shard(bag)]() as txn:
+                require_kept(txn, table.group, as_of)
+                held[bag] = [record for _, record in LargeBag(txn, bags.prefixes[bag], as_of).chunks()]
+        bag_of_chunk = np.repeat(bag_of_chunk, [len(chunks) for chunks in held])
+        records = [record for chunks in held for record in chunks]
+    versions = Versions(records, table.name)
+    _, rows = decode(versions.data, *versions.as_of(as_of), table.name)
+    place = bags.place[bag_of_chunk[rows.chunk]]
+    order = np.argsort(place, kind="stable")
+    return BagRows(
+        bags.sorted_keys.take(pa.array(place[order])),
+        rows.entries.as_column().take(pa.array(order)),
+        pa.array(rows.counts[order]),
+    )
+
+
+def _large(firsts: Versions, as_of: int, table: StateTable) -> Ints:
+    """The bags whose first chunk says that others may follow."""
+    starts, _, absent = firsts.as_of(as_of)
+    heads = read_heads(words_of(firsts.data, table.name), starts, absent)
+    return np.flatnonzero(heads.flags & MORE)
+
+
+# ------------------------------------------------------------------ writing
+
+
+def write_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int, changes: BagRows) -> BagEnds:
+    _check(table, changes)
+    if not len(changes.keys):
+        return BagEnds(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY)
+    bags = _Bags.of(table, changes.keys, len(doors))
+    regions = _find_regions(doors, table, bags, changes.entries, epoch - 1)
+    count = len(regions.bag)
+
+    starts, ends, absent = regions.records.as_of(epoch - 1)
+    heads, old = decode(regions.records.data, starts, ends, absent, table.name)
+    alphabet, (old_codes, new_codes) = in_one_alphabet([old.entries, entries_of(changes.entries)])
+    region, codes, counts = _add_up(
+        np.concatenate([old.chunk, regions.of_row]),
+        np.concatenate([old_codes, new_codes]),
+        np.concatenate([old.counts, changes.counts.to_numpy()]),
+        count,
+    )
+    if len(counts) and counts.min() < 0:
+        raise _negative(table, bags, regions, region, codes, counts, alphabet)
+    size = np.bincount(region, minlength=count)
+    content = Content(alphabet, codes, offsets_of(size), offsets_of(alphabet.sizes(codes)))
+
+    before = _ends(alphabet, old_codes, offsets_of(heads.size))
+    after = _ends(alphabet, codes, content.edges)
+    result = _bag_ends(doors, table, bags, regions, content, before, after, epoch - 1)
+    _write(core, table, epoch, bags, regions, content, counts, (starts, ends, absent))
+    return result
+
+
+def _check(table: StateTable, changes: BagRows) -> None:
+    if not len(changes.keys) == len(changes.entries) == len(changes.counts):
+        raise InputError(f"the columns of a write to state table {table.name} differ in length")
+    if changes.entries.null_count or changes.counts.null_count:
+        raise InputError(f"an entry or a count in a write to state table {table.name} is null")
+
+
+def _find_regions(doors: Sequence[Door], table: StateTable, bags: _Bags, entries: Bytes, as_of: int) -> _Regions:
+    """Read the chunks that the entries fall into."""
+    records = fetch(doors, table, bags.prefixes, bags.edges, as_of)
+    firsts = Versions(records, table.name)
+    large = _large(firsts, as_of, table)
+    if not len(large):
+        return _Regions(np.arange(len(bags)), {}, firsts, bags.of_row, [])
+
+    is_large = np.zeros(len(bags), np.bool_)
+    is_large[large] = True
+    rows = np.flatnonzero(is_large[bags.of_row])
+    part = entries.take(pa.array(rows))
+    order = pc.array_sort_indices(part).to_numpy().astype(np.int64)
+    order = order[np.argsort(bags.of_row[rows][order], kind="stable")]
+    rows, plain = rows[order], part.take(pa.array(order)).to_pylist()
+    cuts = np.searchsorted(bags.of_row[rows], np.arange(len(bags) + 1)).tolist()
+
+    chains: list[_Chain] = []
+    for bag in large.tolist():
+        with doors[bags.shard(bag)]() as txn:
+            require_kept(txn, table.group, as_of)
+            chains.append(
+                _find_chain(LargeBag(txn, bags.prefixes[bag], as_of), bags, bag, plain[cuts[bag] : cuts[bag + 1]])
+            )
+
+    sizes = np.ones(len(bags), np.int64)
+    sizes[large] = [len(chain.regions) for chain in chains]
+    base = offsets_of(sizes)
+    of_row = base[bags.of_row]
+    held: list[Sequence[bytes]] = [(record,) for record in records]
+    bounds: dict[int, bytes] = {}
+    for chain in chains:
+        held[chain.bag] = [region.record for region in chain.regions]
+        for number, region in enumerate(chain.regions, int(base[chain.bag])):
+            of_row[rows[cuts[chain.bag] + region.first : cuts[chain.bag] + region.stop]] = number
+            bounds[number] = region.bound
+    flat = Versions([record for part in held for record in part], table.name)
+    numbered = [(int(base[chain.bag]), chain) for chain in chains]
+    return _Regions(np.repeat(np.arange(len(bags)), sizes), bounds, flat, of_row, numbered)
+
+
+def _find_chain(large: LargeBag, bags: _Bags, bag: int, entries: list[bytes]) -> _Chain:
+    regions = large.regions(entries)
+    last_bound = large.last()
+    first = large.ends_in(b"")
+    if first is None and regions[0].following is not None:
+        first = large.ends_in(regions[0].following)
+    last = large.ends_in(last_bound)
+    before = (first[0], last[1]) if first and last else None
+    return _Chain(bag, bags.shard(bag), bags.prefixes[bag], regions, before, last_bound)
+
+
+def _add_up(regions: Ints, codes: Words, counts: Ints, region_count: int) -> tuple[Ints, Words, Ints]:
+    """The rows by (region, code), equal ones added up, those that come to nothing left out."""
+    order = sort_rows(regions, codes, region_count)
+    regions, codes = regions[order], codes[order]
+    fresh = np.ones(len(order), np.bool_)
+    np.logical_or(regions[1:] != regions[:-1], codes[1:] != codes[:-1], out=fresh[1:])
+    starts = np.flatnonzero(fresh)
+    sums = np.add.reduceat(counts[order], starts)
+    kept = sums != 0
+    chosen = starts[kept]
+    return regions[chosen], codes[chosen], sums[kept]
+
+
+def _negative(
+    table: StateTable, bags: _Bags, regions: _Regions, region: Ints, codes: Words, counts: Ints, alphabet: Alphabet
+) -> DamagedEntryError:
+    row = int(np.argmax(counts < 0))
+    key = bags.key(int(regions.bag[region[row]]))
+    return DamagedEntryError(
+        f"an entry of bag {key.hex()} of state table {table.name} would stand there {int(counts[row])} times",
+        detail=f"entry {alphabet.entry(int(codes[row]))[:64].hex()}: more of it was taken away than there was",
+        hint="the state does not fit the changes: rebuild the view the table belongs to",
+    )
+
+
+# ------------------------------------------------------------------ first and last
+
+
+def _ends(alphabet: Alphabet, codes: Words, edges: Ints) -> tuple[Bytes, Bytes]:
+    """First and last entry of each run of rows; null where it is empty."""
+    absent = edges[1:] == edges[:-1]
+    if not len(codes):
+        nothing = pa.nulls(len(absent), BINARY)
+        return nothing, nothing
+    first = codes[np.minimum(edges[:-1], len(codes) - 1)]
+    last = codes[np.maximum(edges[1:] - 1, 0)]
+    return alphabet.entries(first, absent), alphabet.entries(last, absent)
+
+
+def _bag_ends(
+    doors: Sequence[Door],
+    table: StateTable,
+    bags: _Bags,
+    regions: _Regions,
+    content: Content,
+    before: tuple[Bytes, Bytes],
+    after: tuple[Bytes, Bytes],
+    as_of: int,
+) -> BagEnds:
+    """A bag of one chunk ends where the chunk does; of the others only the ends are looked at."""
+    columns = [*before, *after]
+    at = np.searchsorted(regions.bag, np.arange(len(bags)))
+    if regions.chains:
+        found: list[list[bytes | None]] = [[], [], [], []]
+        for number, (base, chain) in enumerate(regions.chains):
+            at[chain.bag] = len(regions.bag) + number
+            with doors[chain.shard]() as txn:
+                require_kept(txn, table.group, as_of)
+                ends_after = _ends_after(LargeBag(txn, chain.prefix, as_of), base, chain, content)
+            for part, entry in zip(found, (*(chain.before or (None, None)), *ends_after), strict=True):
+                part.append(entry)
+        columns = [concat(column, pa.array(part, BINARY)) for column, part in zip(columns, found, strict=True)]
+    order = pa.array(at[inverse(bags.place)])
+    return BagEnds(bags.sorted_keys, *(column.take(order) for column in columns))
+
+
+def _ends_after(large: LargeBag, base: int, chain: _Chain, content: Content) -> tuple[bytes | None, bytes | None]:
+    """First and last entry once the changes are applied. From either end, chunks that have
+    just lost their last entry are passed over; what is not touched is as it was."""
+    touched = {region.bound: number for number, region in enumerate(chain.regions, base)}
+
+    def rows(bound: bytes) -> tuple[int, int] | None:
+        number = touched.get(bound)
+        return None if number is None else (int(content.edges[number]), int(content.edges[number + 1]))
+
+    first: bytes | None = None
+    bound: bytes | None = b""
+    while bound is not None:
+        span = rows(bound)
+        if span is None or span[0] < span[1]:
+            first = _entry(large.ends_in(bound), 0) if span is None else content.entry(span[0])
+            break
+        bound = chain.regions[touched[bound] - base].following
+    last: bytes | None = None
+    bound = chain.last_bound
+    while bound is not None:
+        span = rows(bound)
+        if span is None or span[0] < span[1]:
+            last = _entry(large.ends_in(bound), 1) if span is None else content.entry(span[1] - 1)
+            break
+        bound = large.before(bound)
+    return first, last
+
+
+def _entry(ends: Ends, side: int) -> bytes | None:
+    return None if ends is None else ends[side]
+
+
+# ------------------------------------------------------------------ the chunks to write
+
+
+def _write(
+    core: Core,
+    table: StateTable,
+    epoch: int,
+    bags: _Bags,
+    regions: _Regions,
+    content: Content,
+    counts: Ints,
+    base: tuple[Ints, Ints, Mask],
+) -> None:
+    size = np.diff(content.edges)
+    bag, region = regions.bag, np.arange(len(regions.bag))
+    more = np.zeros(len(bag), np.bool_)
+    dead: Mask = size == 0
+    bounds: Bytes | None = None
+
+    special = _cut_specially(bags, regions, content)
+    if special.bag:
+        plain = ~np.isin(bag, special.bag)
+        order = np.argsort(np.concatenate([bag[plain], special.bag]), kind="stable")
+        bounds = concat(column_of(b"", np.zeros(int(plain.sum()) + 1, np.int64)), pa.array(special.bound, BINARY))
+        bounds = bounds.take(pa.array(order))
+        bag = np.concatenate([bag[plain], special.bag])[order]
+        size = np.concatenate([size[plain], special.size])[order]
+        region = np.concatenate([region[plain], special.region])[order]
+        more = np.concatenate([more[plain], special.more])[order]
+        dead = np.concatenate([dead[plain], special.dead])[order]
+
+    framed = bags.framed if len(bag) == len(bags) else bags.framed.take(pa.array(bag))
+    keys = framed if bounds is None else glue(framed, bounds)
+    current = encode(content.alphabet, content.codes, counts, size, more)
+    if dead.any():
+        current = current.take(pa.array(np.arange(len(dead)), mask=dead))
+    starts, ends, absent = base
+    previous = gather(regions.records.data, starts, ends, np.maximum(region, 0), absent[region] | (region < 0))
+    edges = np.searchsorted(bag, bags.edges).tolist()
+    write_routed(core, table, epoch, keys, current, previous, edges)
+
+
+def _cut_specially(bags: _Bags, regions: _Regions, content: Content) -> Pieces:
+    """Cut the bags that are not simply one chunk before and after."""
+    pieces = Pieces()
+    chains = {chain.bag: (base, chain) for base, chain in regions.chains}
+    oversized = regions.bag[content.oversized()]
+    for bag in sorted({*chains, *oversized.tolist()}):
+        room = KEY_LIMIT - len(bags.prefixes[bag])
+        if bag in chains:
+            base, chain = chains[bag]
+            follows = [None, *(region.following for region in chain.regions)]
+            touched = [
+                Touched(base + number, region.bound, adjacent=follows[number] == region.bound)
+                for number, region in enumerate(chain.regions)
+            ]
+            cut_bag(pieces, bag, touched, content, whole=chain.whole, room=room)
+        else:
+            single = int(np.searchsorted(regions.bag, bag))
+            cut_bag(pieces, bag, [Touched(single, b"", adjacent=False)], content, whole=True, room=room)
+    return pieces

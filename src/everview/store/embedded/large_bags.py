@@ -1,0 +1,129 @@
+"""Bags of more than one chunk: finding the chunks that changes fall into.
+
+One sentence: the chunks of a bag stand side by side in its shard, each under the bag's key
+and its own lower bound, so the chunk of an entry is the last one whose bound is not
+greater.
+
+A bag with the bounds "", "f" and "p" as of the base epoch, and changes to "b", "c", "q"::
+
+    key of the bag + ""     [ a … e ]     region 0: b, c
+    key of the bag + "f"    [ f … o ]     not touched, not read
+    key of the bag + "p"    [ p … z ]     region 1: q
+
+Records that were not there as of the base epoch (tombstones, chunks that a failed attempt
+made) are passed over.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from everview.store.embedded.chunks import ends_of, is_empty
+from everview.store.embedded.environment import KEY_LIMIT, Transaction
+from everview.store.embedded.versions import value_as_of
+
+Ends = tuple[bytes, bytes] | None
+"""First and last entry, or nothing."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """A chunk that changes fall into, and the changes (a range of the bag's sorted ones)."""
+
+    bound: bytes
+    record: bytes
+    following: bytes | None
+    """The bound of the bag's next chunk."""
+    first: int
+    stop: int
+
+
+class LargeBag:
+    """The chunks of one bag as of one epoch, in one transaction."""
+
+    def __init__(self, txn: Transaction, prefix: bytes, as_of: int) -> None:
+        self._cursor = txn.cursor()
+        self._prefix = prefix
+        self._as_of = as_of
+
+    def chunks(self) -> Iterator[tuple[bytes, bytes]]:
+        """All chunks in order: key and record."""
+        self._cursor.set_range(self._prefix)
+        inside = takewhile(lambda row: row[0].startswith(self._prefix), self._cursor.iternext())
+        return (row for row in inside if value_as_of(row[1], self._as_of) is not None)
+
+    def regions(self, entries: Sequence[bytes]) -> list[Region]:
+        """The chunks that the sorted entries fall into. The first chunk is among them where
+        it is empty, so that a bag which loses its last entry loses that chunk too."""
+        found: list[Region] = []
+        at = 0
+        if is_empty(self.chunk(b"") or bytes(8)):
+            found.append(self._region(entries, 0, b""))
+            at = found[0].stop
+        while at < len(entries):
+            found.append(self._region(entries, at, self._containing(entries[at])))
+            at = found[-1].stop
+        return found
+
+    def _region(self, entries: Sequence[bytes], first: int, bound: bytes) -> Region:
+        """The cursor must stand on the chunk, or the bound be that of the first one."""
+        if not bound:
+            self._cursor.set_key(self._prefix)
+        record = self._cursor.value()
+        following = self._step(forward=True)
+        stop = len(entries) if following is None else bisect_left(entries, following, first)
+        return Region(bound, record, following, first, stop)
+
+    def _containing(self, entry: bytes) -> bytes:
+        """Puts the cursor on the chunk of the entry. Bounds are never longer than the key
+        limit allows, so what an entry has beyond that does not matter."""
+        place = (self._prefix + entry)[:KEY_LIMIT]
+        if self._cursor.set_range(place) and self._cursor.key() == place and self._is_there():
+            return place[len(self._prefix) :]
+        return self.before(entry) or b""
+
+    def before(self, bound: bytes) -> bytes | None:
+        """The bound of the last chunk whose bound is smaller."""
+        place = (self._prefix + bound)[:KEY_LIMIT]
+        if not self._cursor.set_range(place):
+            if not self._cursor.last():
+                return None
+            if self._ours() and self._is_there():
+                return self._cursor.key()[len(self._prefix) :]
+        return self._step(forward=False)
+
+    def last(self) -> bytes:
+        """The bound of the last chunk."""
+        after = (int.from_bytes(self._prefix, "big") + 1).to_bytes(len(self._prefix), "big")
+        if not self._cursor.set_range(after):
+            self._cursor.last()
+            if self._ours() and self._is_there():
+                return self._cursor.key()[len(self._prefix) :]
+        return self._step(forward=False) or b""
+
+    def chunk(self, bound: bytes) -> bytes | None:
+        """The chunk with this bound."""
+        found = self._cursor.set_key(self._prefix + bound)
+        return value_as_of(self._cursor.value(), self._as_of) if found else None
+
+    def ends_in(self, bound: bytes) -> Ends:
+        """First and last entry of the chunk with this bound."""
+        chunk = self.chunk(bound)
+        return None if chunk is None else ends_of(chunk)
+
+    def _step(self, *, forward: bool) -> bytes | None:
+        """Moves the cursor to the next or the previous chunk that is there; its bound."""
+        move = self._cursor.next if forward else self._cursor.prev
+        while move() and self._ours():
+            if self._is_there():
+                return self._cursor.key()[len(self._prefix) :]
+        return None
+
+    def _ours(self) -> bool:
+        return self._cursor.key().startswith(self._prefix)
+
+    def _is_there(self) -> bool:
+        return value_as_of(self._cursor.value(), self._as_of) is not None

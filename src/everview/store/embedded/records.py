@@ -1,0 +1,347 @@
+"""Versioned tables of records, spread over the shard files.
+
+One sentence: keys are ordered by (shard, key) once, and from there on every shard is one
+slice: one sorted run of gets, or one sorted run of puts in one transaction.
+
+A record's key in its shard is the table's id (four bytes, big-endian) and the key; the
+shard is the key's token modulo the number of shards. Table 0 does not exist; its space
+holds the fences (see epochs.py) and the index of tombstones::
+
+    00000000 T <group> 00 <epoch> <table> <digest>  ->  the keys of one write's tombstones
+
+The index is what a sweep reads, so it never looks for tombstones among the living. An
+entry names records that were tombstones when it was written; a record is removed only if
+it still is one, of that same epoch: a later epoch that wrote the key again has an index
+entry of its own if it left a tombstone. The digest makes the entry of a retried write the
+same entry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from itertools import islice, pairwise, repeat
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.errors import InputError, KeyTooLongError
+from everview.store.contract import Bytes, Deletes, Puts, Records, StateTable
+from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
+from everview.store.embedded.epochs import RESERVED, fence_in, group_name, require_kept, require_open
+from everview.store.embedded.ragged import (
+    BINARY,
+    EMPTY,
+    Ints,
+    Mask,
+    concat,
+    content,
+    gather,
+    glue,
+    lengths,
+    null_column,
+    nulls,
+    places,
+)
+from everview.store.embedded.snapshots import Core
+from everview.store.embedded.versions import ABSENT, Versions, encode
+
+Door: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
+"""Opens a read transaction on one shard: a new one, or the one a snapshot holds."""
+
+BOUNDED = 10_000
+"""Records that one transaction of a sweep or a drop touches, and that one index entry names."""
+
+SCAN_BLOCK = 4096
+
+table_prefix = struct.Struct(">I").pack
+_INDEX = struct.Struct(">QI8s")
+
+
+@dataclass(frozen=True)
+class Route:
+    """Keys in the order (shard, key). Row i of the route is row ``order[i]`` of the caller."""
+
+    order: Ints
+    keys: Bytes
+    edges: list[int]
+    """Shard s has the rows ``edges[s]:edges[s + 1]``."""
+
+
+def route(keys: Bytes, shards: int) -> Route:
+    plain = keys.to_pylist()
+    tokens = np.fromiter(map(zlib.crc32, plain), np.uint32, len(plain))
+    shard = (tokens % shards).astype(np.uint8 if shards <= 256 else np.uint16)
+    if all(map(operator.le, plain, islice(plain, 1, None))):
+        order = np.argsort(shard, kind="stable")
+    else:
+        by_key = pc.array_sort_indices(keys).to_numpy().astype(np.int64)
+        order = by_key[np.argsort(shard[by_key], kind="stable")]
+    edges = np.searchsorted(shard[order], np.arange(shards + 1)).tolist()
+    return Route(order, keys.take(pa.array(order)), edges)
+
+
+def inverse(order: Ints) -> Ints:
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return back
+
+
+def check_keys(table: StateTable, keys: Bytes, limit: int) -> None:
+    """Refuse what cannot be a key."""
+    if keys.null_count:
+        raise InputError(f"a key of state table {table.name} is null")
+    longest = int(lengths(keys).max(initial=0))
+    if longest > limit:
+        where = int(lengths(keys).argmax())
+        raise KeyTooLongError(
+            f"a key of state table {table.name} has {longest} bytes: {keys[where].as_py()[:32].hex()}…",
+            detail=f"the store takes {limit}",
+            hint="use a shorter key, for example a digest of a long text",
+        )
+
+
+# ------------------------------------------------------------------ reading
+
+
+def read_records(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: int) -> Bytes:
+    if not len(keys):
+        return EMPTY
+    check_keys(table, keys, KEY_LIMIT - 4)
+    path = route(keys, len(doors))
+    found = fetch(doors, table, glue(table_prefix(table.id), path.keys).to_pylist(), path.edges, as_of)
+    return Versions(found, table.name).values(as_of, inverse(path.order))
+
+
+def fetch(doors: Sequence[Door], table: StateTable, keys: list[bytes], edges: list[int], as_of: int) -> list[bytes]:
+    """The raw records of keys that are in the order of shards."""
+    found: list[bytes] = []
+    for shard, door in enumerate(doors):
+        part = keys[edges[shard] : edges[shard + 1]]
+        if part:
+            with door() as txn:
+                require_kept(txn, table.group, as_of)
+                found += map(txn.get, part, repeat(ABSENT))
+    return found
+
+
+def scan_records(
+    doors: Sequence[Door], table: StateTable, prefix: bytes, as_of: int, limit: int | None, after: bytes | None
+) -> Records:
+    """Every shard's first ``limit`` records, merged."""
+    if limit is not None and limit < 0:
+        raise InputError(f"a scan of state table {table.name} cannot have the limit {limit}")
+    space = table_prefix(table.id)
+    start = prefix if after is None else max(prefix, after + b"\0")
+    parts = [_scan_shard(door, table, space + prefix, space + start, as_of, limit) for door in doors]
+    keys, values = concat(*(part.keys for part in parts)), concat(*(part.values for part in parts))
+    order = pc.array_sort_indices(keys)[:limit]
+    return Records(keys.take(order), values.take(order))
+
+
+def _scan_shard(door: Door, table: StateTable, prefix: bytes, start: bytes, as_of: int, limit: int | None) -> Records:
+    keys, values, count = [EMPTY], [EMPTY], 0
+    with door() as txn:
+        require_kept(txn, table.group, as_of)
+        cursor = txn.cursor()
+        going = limit != 0 and len(start) <= KEY_LIMIT and cursor.set_range(start)
+        rows = cursor.iternext()
+        while going:
+            block = list(islice(rows, SCAN_BLOCK if limit is None else min(limit - count + 16, SCAN_BLOCK)))
+            whole = len(block)
+            if not whole:
+                break
+            if not block[-1][0].startswith(prefix):
+                block = [row for row in block if row[0].startswith(prefix)]
+            plain, records = zip(*block, strict=True) if block else ((), ())
+            versions = Versions(records, table.name)
+            there = np.flatnonzero(~versions.as_of(as_of)[2])
+            values.append(versions.values(as_of, there))
+            column = pa.array(plain, BINARY)
+            edges = places(column)
+            keys.append(gather(content(column), edges[:-1] + len(RESERVED), edges[1:], there))
+            count += len(there)
+            going = len(block) == whole and (limit is None or count < limit)
+    return Records(concat(*keys)[:limit], concat(*values)[:limit])
+
+
+# ------------------------------------------------------------------ writing
+
+
+def write_records(
+    core: Core, doors: Sequence[Door], table: StateTable, epoch: int, puts: Puts | None, deletes: Deletes | None
+) -> None:
+    puts = puts or Puts(EMPTY, EMPTY)
+    deletes = deletes or Deletes(EMPTY)
+    keys = concat(puts.keys, deletes.keys)
+    if not len(keys):
+        return
+    _check_columns(table, puts, deletes)
+    check_keys(table, keys, KEY_LIMIT - 4)
+    current = concat(puts.values, null_column(len(deletes.keys)))
+    previous = concat(*(_previous(doors, table, epoch, part.keys, part.previous) for part in (puts, deletes)))
+    path = route(keys, len(doors))
+    _refuse_duplicates(table, path.keys)
+    order = pa.array(path.order)
+    write_routed(
+        core,
+        table,
+        epoch,
+        glue(table_prefix(table.id), path.keys),
+        current.take(order),
+        previous.take(order),
+        path.edges,
+    )
+
+
+def _check_columns(table: StateTable, puts: Puts, deletes: Deletes) -> None:
+    wanted = [(puts.keys, puts.values), (puts.keys, puts.previous), (deletes.keys, deletes.previous)]
+    if any(other is not None and len(keys) != len(other) for keys, other in wanted):
+        raise InputError(f"the columns of a write to state table {table.name} differ in length")
+    if puts.values.null_count:
+        raise InputError(
+            f"a put to state table {table.name} has no value", hint="name the key among the deletes instead"
+        )
+
+
+def _previous(doors: Sequence[Door], table: StateTable, epoch: int, keys: Bytes, known: Bytes | None) -> Bytes:
+    """Values before the epoch: the caller's, or what the records say, which a failed
+    attempt of this epoch has not changed."""
+    return known if known is not None else read_records(doors, table, keys, epoch - 1)
+
+
+def _refuse_duplicates(table: StateTable, routed: Bytes) -> None:
+    same = pc.equal(routed[1:], routed[:-1]).to_numpy(zero_copy_only=False)
+    if same.any():
+        key = routed[int(same.argmax())].as_py()
+        raise InputError(
+            f"key {key.hex()} comes twice in one write to state table {table.name}",
+            hint="condense the changes first: one put or one delete for each key",
+        )
+
+
+def write_routed(
+    core: Core, table: StateTable, epoch: int, keys: Bytes, current: Bytes, previous: Bytes, edges: list[int]
+) -> None:
+    """Write records that are in the order of shards; no current value means a tombstone,
+    neither current nor previous that the record should not be there at all."""
+    dead = nulls(current)
+    void = dead & nulls(previous) if dead.any() else dead
+    plain = keys.to_pylist()
+    records = encode(epoch, current, previous).to_pylist()
+    for shard, environment in enumerate(core.shards):
+        part = slice(edges[shard], edges[shard + 1])
+        if part.start < part.stop:
+            write = _Write(table, epoch, plain[part], records[part], dead[part], void[part])
+            core.update(environment, write)
+
+
+@dataclass(frozen=True)
+class _Write:
+    """What one write does to one shard."""
+
+    table: StateTable
+    epoch: int
+    keys: list[bytes]
+    records: list[bytes]
+    dead: Mask
+    void: Mask
+
+    def __call__(self, txn: Transaction) -> None:
+        require_open(txn, self.table.group, self.epoch)
+        keys, records, dead = self.keys, self.records, self.dead
+        if self.void.any():
+            needed = ~self.void
+            where = np.flatnonzero(self.void).tolist()
+            needed[where] = self._left_behind(txn, [keys[i] for i in where])
+            chosen = np.flatnonzero(needed).tolist()
+            keys, records, dead = [keys[i] for i in chosen], [records[i] for i in chosen], dead[chosen]
+        with txn.cursor() as cursor:
+            cursor.putmulti(zip(keys, records, strict=True))
+        if dead.any():
+            self._index(txn, [keys[i] for i in np.flatnonzero(dead).tolist()])
+
+    def _left_behind(self, txn: Transaction, keys: list[bytes]) -> Mask:
+        """Which of the keys, where nothing is to be, hold more than a tombstone: a failed
+        attempt of this epoch wrote them."""
+        found = Versions(list(map(txn.get, keys, repeat(ABSENT))), self.table.name)
+        return ~found.as_of(self.epoch)[2]
+
+    def _index(self, txn: Transaction, keys: list[bytes]) -> None:
+        for first in range(0, len(keys), BOUNDED):
+            part = keys[first : first + BOUNDED]
+            packed = np.fromiter(map(len, part), "<u4", len(part)).tobytes() + b"".join(part)
+            digest = hashlib.blake2b(packed, digest_size=8).digest()
+            entry = _index_space(self.table.group) + _INDEX.pack(self.epoch, self.table.id, digest)
+            txn.put(entry, struct.pack("<I", len(part)) + packed)
+
+
+# ------------------------------------------------------------------ sweeping and dropping
+
+
+def _index_space(group: str) -> bytes:
+    return RESERVED + b"T" + group_name(group) + b"\0"
+
+
+def sweep_shard(core: Core, environment: Environment, group: str) -> int:
+    """Remove the tombstones of the group's committed epochs from one shard."""
+    space = _index_space(group)
+    removed = 0
+    while True:
+        with environment.read() as txn:
+            if _first_entry(txn, space, fence_in(txn, group)) is None:
+                return removed
+        removed += core.update(environment, lambda txn: _sweep(txn, space, fence_in(txn, group)))
+
+
+def _first_entry(txn: Transaction, space: bytes, fence: int) -> tuple[bytes, int, bytes] | None:
+    """The first index entry at or below the fence: its key, its epoch, its content."""
+    with txn.cursor() as cursor:
+        if not cursor.set_range(space) or not cursor.key().startswith(space):
+            return None
+        epoch = _INDEX.unpack(cursor.key()[len(space) :])[0]
+        return (cursor.key(), epoch, cursor.value()) if epoch <= fence else None
+
+
+def _sweep(txn: Transaction, space: bytes, fence: int) -> int:
+    removed = touched = 0
+    while touched < BOUNDED:
+        entry = _first_entry(txn, space, fence)
+        if entry is None:
+            break
+        name, epoch, packed = entry
+        keys = _unpack(packed)
+        found = Versions(list(map(txn.get, keys, repeat(ABSENT))), "tombstones")
+        dead = np.flatnonzero(found.tombstone & (found.epoch == epoch)).tolist()
+        removed += sum(map(txn.delete, [keys[i] for i in dead]))
+        txn.delete(name)
+        touched += len(keys) + 1
+    return removed
+
+
+def _unpack(packed: bytes) -> list[bytes]:
+    count = struct.unpack_from("<I", packed)[0]
+    ends = np.cumsum(np.frombuffer(packed, "<u4", count, 4)) + 4 + 4 * count
+    edges = [4 + 4 * count, *ends.tolist()]
+    return [packed[start:end] for start, end in pairwise(edges)]
+
+
+def drop_shard(core: Core, environment: Environment, table: StateTable) -> None:
+    """Remove all records of a table from one shard, a bounded number at a time."""
+    prefix = table_prefix(table.id)
+
+    def work(txn: Transaction) -> int:
+        with txn.cursor() as cursor:
+            there = cursor.set_range(prefix)
+            keys = list(islice(cursor.iternext(values=False), BOUNDED)) if there else []
+        return sum(map(txn.delete, (key for key in keys if key.startswith(prefix))))
+
+    while core.update(environment, work):
+        pass

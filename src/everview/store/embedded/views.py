@@ -1,0 +1,118 @@
+"""The view store of the embedded store: epochs, records and bags behind one contract.
+
+One sentence: reads of the living store open a transaction per call and shard, reads of a
+snapshot use the transactions it holds, and both are the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from types import TracebackType
+
+from everview.change.frontier import Frontier
+from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Commit, Deletes, Puts, Records, StateTable
+from everview.store.embedded.bags import read_bags, write_bags
+from everview.store.embedded.environment import Transaction
+from everview.store.embedded.epochs import HISTORY, Epochs, committed_in
+from everview.store.embedded.records import (
+    Door,
+    drop_shard,
+    read_records,
+    scan_records,
+    sweep_shard,
+    write_records,
+)
+from everview.store.embedded.snapshots import Core, close_everywhere, open_everywhere
+
+
+def _held(txn: Transaction) -> Door:
+    """A door to a transaction that stays open."""
+    return lambda: nullcontext(txn)
+
+
+class _Reads:
+    """Reads of state tables through doors to the shards."""
+
+    def __init__(self, doors: Sequence[Door], base: Door) -> None:
+        self._doors = doors
+        self._base = base
+
+    def read(self, table: StateTable, keys: Bytes, as_of: int) -> Bytes:
+        return read_records(self._doors, table, keys, as_of)
+
+    def scan(
+        self, table: StateTable, prefix: bytes, as_of: int, limit: int | None = None, after: bytes | None = None
+    ) -> Records:
+        return scan_records(self._doors, table, prefix, as_of, limit, after)
+
+    def read_bags(self, table: StateTable, keys: Bytes, as_of: int) -> BagRows:
+        return read_bags(self._doors, table, keys, as_of)
+
+    def committed(self, group: str) -> Commit:
+        with self._base() as txn:
+            return committed_in(txn, group)
+
+
+class EmbeddedSnapshot(_Reads):
+    """One version of the whole store, readable until it is closed."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._held = open_everywhere(core)
+        base, shards = self._held
+        super().__init__([_held(txn) for txn in shards], _held(base))
+        self._closed = False
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            close_everywhere(self._core, *self._held)
+
+    def __enter__(self) -> EmbeddedSnapshot:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class EmbeddedViews(_Reads):
+    """Versioned tables of an embedded store and the epochs that move them."""
+
+    def __init__(self, core: Core) -> None:
+        super().__init__([shard.read for shard in core.shards], core.base.read)
+        self._core = core
+        self._epochs = Epochs(core)
+
+    def begin(self, group: str, frontier: Frontier, plan: bytes, epoch: int | None = None) -> Begun:
+        return self._epochs.begin(group, frontier, plan, epoch)
+
+    def begun(self, group: str) -> Begun | None:
+        return self._epochs.begun(group)
+
+    def commit(self, group: str, epoch: int) -> Commit:
+        return self._epochs.commit(group, epoch)
+
+    def history(self, group: str, limit: int = HISTORY) -> tuple[Commit, ...]:
+        """The group's last commits, newest first."""
+        return self._epochs.history(group, limit)
+
+    def write(self, table: StateTable, epoch: int, puts: Puts | None = None, deletes: Deletes | None = None) -> None:
+        self._epochs.require_begun(table.group, epoch)
+        write_records(self._core, self._doors, table, epoch, puts, deletes)
+
+    def write_bags(self, table: StateTable, epoch: int, changes: BagRows) -> BagEnds:
+        self._epochs.require_begun(table.group, epoch)
+        return write_bags(self._core, self._doors, table, epoch, changes)
+
+    def sweep(self, group: str) -> int:
+        return sum(sweep_shard(self._core, shard, group) for shard in self._core.shards)
+
+    def drop(self, table: StateTable) -> None:
+        for shard in self._core.shards:
+            drop_shard(self._core, shard, table)
+
+    def snapshot(self) -> EmbeddedSnapshot:
+        return EmbeddedSnapshot(self._core)
