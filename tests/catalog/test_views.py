@@ -178,7 +178,7 @@ def test_shared_state_cannot_move_to_another_group_under_the_other_view(catalog:
     first = catalog.create_view(ViewDefinition("first", "SELECT 1", state=(StateTable(NEW, "delta", MAIN),)))
     catalog.create_view(ViewDefinition("second", "SELECT 2", state=first.state))
     catalog.create_group("lazy", "lazy")
-    with pytest.raises(DefinitionError, match="view second shares it"):
+    with pytest.raises(DefinitionError, match="view second shares it as delta of group main"):
         catalog.change(lambda draft: draft.alter_view("first", group="lazy"))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from everview.catalog.names import fold, unknown
 from everview.catalog.objects import MAIN, Group, ViewDefinition
 from everview.errors import UnknownObjectError
-from everview.store.contract import StateTable, Table
+from everview.store.contract import Table
 
 
 class Definitions:
@@ -94,10 +94,6 @@ class Definitions:
                 else:
                     done.setdefault(path.pop(), view)
         return list(done.values())
-
-    def state_tables(self) -> dict[int, StateTable]:
-        """The state tables of all views, each once."""
-        return {table.id: table for view in self._views.values() for table in view.state}
 
     # -------------------------------------------------------------- groups
 

@@ -58,6 +58,10 @@ class Draft(Definitions):
         self._clock = clock
         self._used_before = used_before
         self._numbered: set[int] = set()
+        self._users: dict[int, dict[int, StateTable]] = {}
+        """Id of a state table to the views that keep state in it, and how each describes it."""
+        for view in self._views.values():
+            self._use_state(view)
 
     @property
     def is_changed(self) -> bool:
@@ -167,19 +171,17 @@ class Draft(Definitions):
             raise DefinitionError(f"view {view.name} cannot be defined as dropped")
         self._check_dependencies(view)
         group = self.group(view.group).name
-        known = self.state_tables()
-        state = tuple(
-            self.number_state(replace(table, group=group)) if table.id == NEW else replace(table, group=group)
-            for table in view.state
-        )
+        state = tuple(replace(table, group=group) for table in view.state)
+        state = tuple(self.number_state(table) if table.id == NEW else table for table in state)
         written = replace(view, group=group, state=state, version=self._version)
-        self._check_state(written, known)
-        for table in state:
-            self.puts.pop(documents.discard_name(table.id), None)
+        self._check_state(written)
+        old = self._views.get(view.id)
         self._views[view.id] = written
         self._ids[fold(view.name)] = view.id
         self._write(documents.view_name(view.id), documents.encode_view(written))
-        self._discard_unused(known)
+        if old is not None:
+            self._leave_state(old)
+        self._use_state(written)
         return written
 
     def _check_dependencies(self, view: ViewDefinition) -> None:
@@ -193,25 +195,37 @@ class Draft(Definitions):
             if id == view.id:
                 raise DefinitionError(f"view {view.name} cannot read itself")
 
-    def _check_state(self, view: ViewDefinition, known: dict[int, StateTable]) -> None:
+    def _check_state(self, view: ViewDefinition) -> None:
         """A state table with an id is this view's own, newly numbered, or shared with views
         that describe it in the same words."""
         for table in view.state:
-            if table.id not in known and table.id not in self._numbered:
+            if table.id not in self._users and table.id not in self._numbered:
                 raise UnknownObjectError(f"view {view.name} names a state table {table.id} that is not there")
-            for other in self._views.values():
-                if other.id != view.id and table.id in (t.id for t in other.state) and table not in other.state:
+            for user, known in self._users.get(table.id, {}).items():
+                if user != view.id and known != table:
                     raise DefinitionError(
-                        f"view {view.name} cannot have state table {table.name} as {table}",
-                        detail=f"view {other.name} shares it, and knows it otherwise",
+                        f"view {view.name} cannot have state table {table.name} of group {table.group}",
+                        detail=f"view {self._views[user].name} shares it as {known.name} of group {known.group}",
                     )
 
+    def _use_state(self, view: ViewDefinition) -> None:
+        for table in view.state:
+            self._users.setdefault(table.id, {})[view.id] = table
+            self.puts.pop(documents.discard_name(table.id), None)
+
+    def _leave_state(self, view: ViewDefinition) -> None:
+        for table in view.state:
+            users = self._users[table.id]
+            del users[view.id]
+            if not users:
+                del self._users[table.id]
+                self._discard(table)
+
     def _drop_view(self, view: ViewDefinition) -> None:
-        known = self.state_tables()
         gone = replace(view, status=ViewStatus.DROPPED, version=self._version)
         self._remove(documents.view_name(view.id), documents.encode_view(gone))
         del self._views[view.id], self._ids[fold(view.name)]
-        self._discard_unused(known)
+        self._leave_state(view)
 
     def _drop_dependents(self, what: str, id: int, cascade: bool) -> tuple[ViewDefinition, ...]:
         readers = self.dependents(id)[::-1]
@@ -264,12 +278,6 @@ class Draft(Definitions):
         """Take away the marks of discarded tables whose rows are gone."""
         for table in discarded:
             self._delete(documents.discard_name(table.id))
-
-    def _discard_unused(self, before: dict[int, StateTable]) -> None:
-        after = self.state_tables()
-        for id, table in before.items():
-            if id not in after:
-                self._discard(table)
 
     def _discard(self, table: Table | StateTable) -> None:
         self._put(documents.discard_name(table.id), documents.encode_discard(table))
