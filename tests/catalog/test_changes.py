@@ -43,6 +43,15 @@ def test_several_changes_become_visible_at_once(catalog: Catalog, metadata: Meta
     assert other.version() == view.version == 1
 
 
+def test_what_comes_and_goes_in_one_change_was_never_visible(catalog: Catalog) -> None:
+    with catalog.transaction() as draft:
+        table = draft.create_table("orders", ORDERS)
+        draft.create_view(ViewDefinition("v", "SELECT …", depends_on=(table.id,)))
+        draft.drop_table("orders", cascade=True)
+    assert (catalog.tables(), catalog.views()) == ((), ())
+    assert [past.dropped for past in catalog.table_history(table.id)] == [True]
+
+
 def test_a_block_that_raises_changes_nothing(catalog: Catalog) -> None:
     with pytest.raises(DefinitionError, match="a table needs a primary key"), catalog.transaction() as draft:
         draft.create_table("orders", ORDERS)

@@ -31,6 +31,7 @@ def test_the_stamp_is_the_document_byte_for_byte(catalog: Catalog, metadata: Met
     wider = catalog.add_column("orders", Column("note", VARCHAR))
     assert metadata.documents("table/")[1] == {f"table/{created.id}": wider.stamp}
     assert catalog.table("orders").stamp == wider.stamp != created.stamp
+    assert all(b'"created":1234.5,' in table.stamp for table in (created, wider))
 
 
 def test_a_taken_name_is_refused_in_every_spelling(catalog: Catalog) -> None:

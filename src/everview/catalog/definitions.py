@@ -88,7 +88,7 @@ class Definitions:
             path = [start]
             while path:
                 view = self._views[path[-1]]
-                waiting = [id for id in view.depends_on if id in self._views and id not in done and id not in path]
+                waiting = [id for id in view.depends_on if id in self._views and id not in done]
                 if waiting:
                     path.append(waiting[0])
                 else:

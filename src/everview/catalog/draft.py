@@ -280,21 +280,18 @@ class Draft(Definitions):
             self._delete(documents.discard_name(table.id))
 
     def _discard(self, table: Table | StateTable) -> None:
-        self._put(documents.discard_name(table.id), documents.encode_discard(table))
+        self.puts[documents.discard_name(table.id)] = documents.encode_discard(table)
 
     def _write(self, name: str, document: bytes) -> None:
-        self._put(name, document)
-        self._put(documents.history_name(name, self._version), document)
+        self.puts[name] = document
+        self.puts[documents.history_name(name, self._version)] = document
 
     def _remove(self, name: str, last: bytes) -> None:
         self._delete(name)
-        self._put(documents.history_name(name, self._version), last)
-
-    def _put(self, name: str, document: bytes) -> None:
-        self.deletes.discard(name)
-        self.puts[name] = document
+        self.puts[documents.history_name(name, self._version)] = last
 
     def _delete(self, name: str) -> None:
+        """A name that is deleted is never written again: ids and groups' names are not reused."""
         self.puts.pop(name, None)
         self.deletes.add(name)
 
