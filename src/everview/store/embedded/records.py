@@ -151,7 +151,9 @@ def _scan_shard(door: Door, table: StateTable, prefix: bytes, start: bytes, as_o
     with door() as txn:
         require_kept(txn, table.group, as_of)
         cursor = txn.cursor()
-        going = limit != 0 and len(start) <= KEY_LIMIT and cursor.set_range(start)
+        going = limit != 0 and cursor.set_range(start[:KEY_LIMIT])
+        if going and len(start) > KEY_LIMIT and cursor.key() == start[:KEY_LIMIT]:
+            going = cursor.next()  # the longest key there can be, and still before the start
         rows = cursor.iternext()
         while going:
             block = list(islice(rows, SCAN_BLOCK if limit is None else min(limit - count + 16, SCAN_BLOCK)))
