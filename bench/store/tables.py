@@ -97,7 +97,7 @@ def put(directory: Path) -> dict[str, float]:
         first = seconds(ours)
         written = dict(_pairs(db.store, b"R"))
         logged = [pair for pair in _pairs(db.store, b"L") if int.from_bytes(pair[0][5:], "big") > start[_node(pair[0])]]
-        base = [pair for pair in _pairs(db.store, b"R")]
+        base = _pairs(db.store, b"R")
         row_pairs = [(b"R" + key, written[b"R" + key]) for key in _table_keys(db.store, fresh)]
         raw = _raw(directory / "raw")
         with raw.begin(write=True) as transaction:
@@ -116,24 +116,25 @@ def put(directory: Path) -> dict[str, float]:
 
 
 def put_many(directory: Path) -> dict[str, float]:
-    given = rows(ROWS)
-    times: list[tuple[float, float]] = []
-    for turn in range(5):
-        with everview.open(directory / str(turn)) as db:
-            table = db.create_table("orders", COLUMNS, key=["id"])
-            mine = seconds(lambda: table.put_many(given))
-            pairs = _pairs(db.store, b"R")
-            logged = _pairs(db.store, b"L")
-            raw = _raw(directory / str(turn) / "raw")
-
-            def theirs() -> None:
-                with raw.begin(write=True) as transaction:
-                    transaction.cursor().putmulti(pairs)
-                    transaction.cursor().putmulti(logged)
-
-            times.append((mine, seconds(theirs)))
-            assert table.count() == ROWS, "rows are missing"
+    times = [_put_many(directory / str(turn)) for turn in range(5)]
     return _ratio(min(mine for mine, _ in times), min(other for _, other in times), ROWS)
+
+
+def _put_many(directory: Path) -> tuple[float, float]:
+    given = rows(ROWS)
+    with everview.open(directory) as db:
+        table = db.create_table("orders", COLUMNS, key=["id"])
+        mine = seconds(lambda: table.put_many(given))
+        assert table.count() == ROWS, "rows are missing"
+        pairs, logged = _pairs(db.store, b"R"), _pairs(db.store, b"L")
+        raw = _raw(directory / "raw")
+
+        def theirs() -> None:
+            with raw.begin(write=True) as transaction:
+                transaction.cursor().putmulti(pairs)
+                transaction.cursor().putmulti(logged)
+
+        return mine, seconds(theirs)
 
 
 def read_slice(directory: Path) -> dict[str, float]:

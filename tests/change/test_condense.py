@@ -37,7 +37,9 @@ def as_counter(changes: pa.Table) -> Counter[str]:
 
 
 @pytest.mark.parametrize(("schema", "rows"), [(flat, flat_rows), (nested, nested_rows)], ids=["flat", "nested"])
-def test_equal_rows_are_summed_and_zeros_dropped(schema: pa.Schema, rows: st.SearchStrategy[tuple[object, ...]]) -> None:
+def test_equal_rows_are_summed_and_zeros_dropped(
+    schema: pa.Schema, rows: st.SearchStrategy[tuple[object, ...]]
+) -> None:
     @given(st.lists(st.tuples(rows, st.integers(-2, 2)), max_size=12))
     def holds(weighted: list[tuple[tuple[object, ...], int]]) -> None:
         sums: Counter[str] = Counter()
@@ -57,7 +59,9 @@ def test_rows_stay_in_the_order_of_their_first_appearance() -> None:
 
 SCHEMA = Schema.of({"k": "BIGINT", "v": "VARCHAR"}, key=["k"])
 
-writes = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["x", "y", None, "gone"]), st.integers(0, 2)), max_size=15)
+writes = st.lists(
+    st.tuples(st.integers(0, 3), st.sampled_from(["x", "y", None, "gone"]), st.integers(0, 2)), max_size=15
+)
 
 
 @given(writes, st.lists(st.booleans(), min_size=15, max_size=15))
@@ -95,7 +99,7 @@ def test_net_changes_lead_from_the_rows_before_to_the_rows_after(
         entries = pa.Table.from_pylist(log, schema=pa.schema(list(kinds.items())))
         for row in net_changes(entries, SCHEMA).to_pylist():
             found[row["k"], row["v"]] += row[WEIGHT]
-    assert {row: weight for row, weight in found.items() if weight} == {row: 1 for row in state.items()}
+    assert {row: weight for row, weight in found.items() if weight} == dict.fromkeys(state.items(), 1)
 
 
 def test_a_key_written_often_costs_at_most_two_changes() -> None:

@@ -7,7 +7,9 @@ from everview.change import types
 from everview.change.schema import Column, Schema
 from everview.errors import DefinitionError, UnknownColumnError
 
-ORDERS = Schema.of({"id": "BIGINT", "line": types.INTEGER, "note": "VARCHAR", "n": "INTEGER"}, key=["id", "line"], not_null=["n"])
+ORDERS = Schema.of(
+    {"id": "BIGINT", "line": types.INTEGER, "note": "VARCHAR", "n": "INTEGER"}, key=["id", "line"], not_null=["n"]
+)
 
 
 def test_key_columns_are_not_null_and_values_keep_their_order() -> None:

@@ -61,7 +61,9 @@ Sums = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 def _groupable(kind: pa.DataType) -> bool:
     """Whether Arrow itself can group by a column of this type."""
-    return not pa.types.is_nested(kind) and not isinstance(kind, pa.BaseExtensionType) and not pa.types.is_interval(kind)
+    return (
+        not pa.types.is_nested(kind) and not isinstance(kind, pa.BaseExtensionType) and not pa.types.is_interval(kind)
+    )
 
 
 def _sums_in_arrow(numbered: pa.Table, names: list[str]) -> Sums:
@@ -98,7 +100,7 @@ def net_changes(entries: pa.Table, schema: Schema) -> pa.Table:
 def _chains(entries: pa.Table) -> npt.NDArray[np.int64]:
     """A number for each chain, the same for all of its entries."""
     keys = pc.dictionary_encode(entries[KEY].combine_chunks())
-    codes = keys.indices.to_numpy().astype(np.int64)
+    codes: npt.NDArray[np.int64] = keys.indices.to_numpy().astype(np.int64)
     incarnations = entries[INCARNATION].to_numpy()
     if len(incarnations) and incarnations.min() != incarnations.max():
         both = codes << 32 | incarnations
@@ -116,4 +118,5 @@ def _new(entries: pa.Table, schema: Schema, chosen: npt.NDArray[np.int64]) -> pa
 
 
 def _numpy(column: pa.ChunkedArray) -> npt.NDArray[np.generic]:
-    return column.combine_chunks().to_numpy(zero_copy_only=False)
+    values: npt.NDArray[np.generic] = column.combine_chunks().to_numpy(zero_copy_only=False)
+    return values

@@ -5,7 +5,8 @@ by another process looks it up again and repeats the call.
 
     >>> import everview, tempfile
     >>> db = everview.open(tempfile.mkdtemp())
-    >>> orders = db.create_table("orders", {"id": "BIGINT", "customer": "VARCHAR", "amount": "DECIMAL(10,2)"}, key=["id"])
+    >>> columns = {"id": "BIGINT", "customer": "VARCHAR", "amount": "DECIMAL(10,2)"}
+    >>> orders = db.create_table("orders", columns, key=["id"])
     >>> orders.put({"id": 1, "customer": "ada", "amount": 5})
     >>> orders.put({"id": 1, "customer": None})
     >>> orders.get(1)

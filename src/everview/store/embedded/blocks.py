@@ -33,7 +33,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from everview.store.contract import EntryKind
+from everview.store.contract import Bytes, EntryKind
+from everview.store.embedded.ragged import Ints, Mask, gather
 
 FORM = 1
 IMAGES = 1
@@ -45,7 +46,9 @@ BLOCK_BYTES = 1 << 20
 HEADER = struct.Struct("<BBHIQQI")
 ENTRY = struct.Struct("<HBBIII")
 CHECKSUM = struct.Struct("<I")
-_DIRECTORY = np.dtype([("key", "<u2"), ("kind", "u1"), ("parts", "u1"), ("incarnation", "<u4"), ("old", "<u4"), ("new", "<u4")])
+_DIRECTORY = np.dtype(
+    [("key", "<u2"), ("kind", "u1"), ("parts", "u1"), ("incarnation", "<u4"), ("old", "<u4"), ("new", "<u4")]
+)
 _RESIDUE = zlib.crc32(CHECKSUM.pack(zlib.crc32(b"")))
 """The checksum of anything that is followed by its own checksum."""
 
@@ -53,14 +56,36 @@ _single = struct.Struct(HEADER.format + ENTRY.format.lstrip("<")).pack
 
 
 def encode_one(
-    table: int, batch: int, sequence: int, incarnation: int, kind: int, images: bool, key: bytes, old: bytes | None, new: bytes | None
+    table: int,
+    batch: int,
+    sequence: int,
+    incarnation: int,
+    kind: int,
+    images: bool,
+    key: bytes,
+    old: bytes | None,
+    new: bytes | None,
 ) -> bytes:
     """A block of one entry: the form a single put takes."""
     parts = (HAD_OLD if old is not None else 0) | (HAS_NEW if new is not None else 0)
     old_bytes = old if images and old is not None else b""
     new_bytes = new or b""
     body = (
-        _single(FORM, images, 0, table, batch, sequence, 1, len(key), kind, parts, incarnation, len(old_bytes), len(new_bytes))
+        _single(
+            FORM,
+            images,
+            0,
+            table,
+            batch,
+            sequence,
+            1,
+            len(key),
+            kind,
+            parts,
+            incarnation,
+            len(old_bytes),
+            len(new_bytes),
+        )
         + key
         + old_bytes
         + new_bytes
@@ -100,7 +125,9 @@ def encode_many(table: int, batch: int, first: int, images: bool, entries: Entri
     start = 0
     while start < count:
         done = int(size[start - 1]) if start else 0
-        stop = min(start + BLOCK_ENTRIES, max(start + 1, int(np.searchsorted(size, done + BLOCK_BYTES, "right"))), count)
+        stop = min(
+            start + BLOCK_ENTRIES, max(start + 1, int(np.searchsorted(size, done + BLOCK_BYTES, "right"))), count
+        )
         body = b"".join(
             (
                 HEADER.pack(FORM, images, 0, table, batch, first + start, stop - start),
@@ -117,28 +144,30 @@ class Decoded:
     """The entries of many blocks as columns, in log order."""
 
     table: npt.NDArray[np.uint32]
-    images: npt.NDArray[np.bool_]
+    images: Mask
     sequence: npt.NDArray[np.uint64]
     incarnation: npt.NDArray[np.uint32]
     kind: npt.NDArray[np.uint8]
     parts: npt.NDArray[np.uint8]
     payload: bytes
-    starts: npt.NDArray[np.int64]
-    key_length: npt.NDArray[np.int64]
-    old_length: npt.NDArray[np.int64]
-    new_length: npt.NDArray[np.int64]
+    starts: Ints
+    key_length: Ints
+    old_length: Ints
+    new_length: Ints
 
-    def keys(self, chosen: npt.NDArray[np.int64]) -> pa.LargeBinaryArray:
-        start = self.starts[chosen]
-        return pieces(self.payload, start, start + self.key_length[chosen])
+    def keys(self, chosen: Ints) -> Bytes:
+        return self._pieces(self.starts[chosen], self.key_length[chosen])
 
-    def old(self, chosen: npt.NDArray[np.int64]) -> pa.LargeBinaryArray:
+    def old(self, chosen: Ints) -> Bytes:
         start = self.starts[chosen] + self.key_length[chosen]
-        return pieces(self.payload, start, start + self.old_length[chosen], (self.parts[chosen] & HAD_OLD) == 0)
+        return self._pieces(start, self.old_length[chosen], (self.parts[chosen] & HAD_OLD) == 0)
 
-    def new(self, chosen: npt.NDArray[np.int64]) -> pa.LargeBinaryArray:
+    def new(self, chosen: Ints) -> Bytes:
         start = self.starts[chosen] + self.key_length[chosen] + self.old_length[chosen]
-        return pieces(self.payload, start, start + self.new_length[chosen], (self.parts[chosen] & HAS_NEW) == 0)
+        return self._pieces(start, self.new_length[chosen], (self.parts[chosen] & HAS_NEW) == 0)
+
+    def _pieces(self, starts: Ints, sizes: Ints, absent: Mask | None = None) -> Bytes:
+        return gather(pa.py_buffer(self.payload), starts, starts + sizes, np.arange(len(starts)), absent)
 
 
 def decode(blocks: Sequence[bytes]) -> Decoded:
@@ -146,25 +175,25 @@ def decode(blocks: Sequence[bytes]) -> Decoded:
     payload = b"".join(blocks)
     lengths = np.fromiter(map(len, blocks), np.int64, len(blocks))
     at = np.cumsum(lengths) - lengths
-    entries = gather(payload, at + 24, "<u4").astype(np.int64)
+    entries = numbers(payload, at + 24, "<u4").astype(np.int64)
     owner = np.repeat(np.arange(len(blocks)), entries)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(entries) - entries, entries)
     descriptor = at[owner] + HEADER.size + within * ENTRY.size
-    key_length = gather(payload, descriptor, "<u2").astype(np.int64)
-    old_length = gather(payload, descriptor + 8, "<u4").astype(np.int64)
-    new_length = gather(payload, descriptor + 12, "<u4").astype(np.int64)
+    key_length = numbers(payload, descriptor, "<u2").astype(np.int64)
+    old_length = numbers(payload, descriptor + 8, "<u4").astype(np.int64)
+    new_length = numbers(payload, descriptor + 12, "<u4").astype(np.int64)
     size = key_length + old_length + new_length
     running = np.cumsum(size) - size
     first_entry = np.cumsum(entries) - entries
     base = at + HEADER.size + entries * ENTRY.size
     starts = base[owner] + running - running[first_entry[owner]] if len(owner) else running
     return Decoded(
-        table=gather(payload, at + 4, "<u4")[owner],
-        images=(gather(payload, at + 1, "u1")[owner] & IMAGES).astype(np.bool_),
-        sequence=gather(payload, at + 16, "<u8")[owner] + within.astype(np.uint64),
-        incarnation=gather(payload, descriptor + 4, "<u4"),
-        kind=gather(payload, descriptor + 2, "u1"),
-        parts=gather(payload, descriptor + 3, "u1"),
+        table=numbers(payload, at + 4, "<u4")[owner],
+        images=(numbers(payload, at + 1, "u1")[owner] & IMAGES).astype(np.bool_),
+        sequence=numbers(payload, at + 16, "<u8")[owner] + within.astype(np.uint64),
+        incarnation=numbers(payload, descriptor + 4, "<u4"),
+        kind=numbers(payload, descriptor + 2, "u1"),
+        parts=numbers(payload, descriptor + 3, "u1"),
         payload=payload,
         starts=starts,
         key_length=key_length,
@@ -173,9 +202,10 @@ def decode(blocks: Sequence[bytes]) -> Decoded:
     )
 
 
-def sound(blocks: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+def sound(blocks: Sequence[bytes]) -> Mask:
     """Which blocks are as they were written."""
-    return np.fromiter(map(zlib.crc32, blocks), np.uint32, len(blocks)) == _RESIDUE
+    whole: Mask = np.fromiter(map(zlib.crc32, blocks), np.uint32, len(blocks)) == _RESIDUE
+    return whole
 
 
 def batch_of(block: bytes) -> int:
@@ -183,28 +213,10 @@ def batch_of(block: bytes) -> int:
     return int(HEADER.unpack_from(block)[4])
 
 
-def gather(buffer: bytes, positions: npt.NDArray[np.int64], kind: str) -> npt.NDArray[np.unsignedinteger]:  # type: ignore[type-arg]
+def numbers(buffer: bytes, positions: Ints, kind: str) -> npt.NDArray[np.unsignedinteger]:
     """The numbers that begin at the given bytes of a buffer, wherever they lie."""
     dtype = np.dtype(kind)
     if not len(positions):
         return np.empty(0, dtype)
     window = np.ndarray((len(buffer) - dtype.itemsize + 1,), dtype, buffer, strides=(1,))
     return window[positions]
-
-
-def pieces(
-    buffer: bytes,
-    starts: npt.NDArray[np.int64],
-    stops: npt.NDArray[np.int64],
-    missing: npt.NDArray[np.bool_] | None = None,
-) -> pa.LargeBinaryArray:
-    """Ascending, disjoint pieces of a buffer as one array: value, gap, value, gap …, of which
-    the values are taken."""
-    count = len(starts)
-    offsets = np.empty(2 * count + 1, np.int64)
-    offsets[0:-1:2] = starts
-    offsets[1::2] = stops
-    offsets[-1] = stops[-1] if count else 0
-    both = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(buffer)])
-    indices = pa.array(np.arange(0, 2 * count, 2), mask=missing)
-    return both.take(indices)

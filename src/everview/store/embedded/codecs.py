@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -82,4 +83,4 @@ def split(array: pa.LargeBinaryArray) -> list[bytes]:
     offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1].tolist()
     data = array.buffers()[2]
     content = data.to_pybytes() if data is not None else b""
-    return [content[start:stop] for start, stop in zip(offsets, offsets[1:], strict=False)]
+    return [content[start:stop] for start, stop in pairwise(offsets)]

@@ -75,7 +75,7 @@ def boot_id() -> str:
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     with contextlib.suppress(OSError, AttributeError):
-        return str(os.stat("/var/run").st_ctime_ns)
+        return str(Path("/var/run").stat().st_ctime_ns)
     return "unknown"
 
 
@@ -137,18 +137,24 @@ class Durability:
             with self._points:
                 while True:
                     point = read_point(self._directory)
-                    if self._pins and point and point.number <= self._pinned_at + PIN_LAG:
-                        if all(point.metas[name][0] >= number for name, number in wanted.items()):
-                            return
+                    if self._pins and point and self._covered(point, wanted):
+                        return
                     try:
                         with locked(self._lock_file):
-                            return self._make_point()
+                            self._make_point()
+                            return
                     except lmdb.MapResizedError:
                         for environment in self._files.values():
                             environment.adopt_size()
         except BaseException:
             self._dirty = True
             raise
+
+    def _covered(self, point: Point, wanted: Mapping[str, int]) -> bool:
+        """Whether somebody else's durable point serves, and the pins need not move yet."""
+        return point.number <= self._pinned_at + PIN_LAG and all(
+            point.metas[name][0] >= number for name, number in wanted.items()
+        )
 
     def first_point(self) -> None:
         """The durable point of a store being created, by the process that holds its lock."""
@@ -201,7 +207,9 @@ class Durability:
                     return
             if self._dirty:
                 idle = 0
-                with contextlib.suppress(OSError, lmdb.Error):  # sync() and close() report it; here the next round retries
+                with contextlib.suppress(
+                    OSError, lmdb.Error
+                ):  # sync() and close() report it; here the next round retries
                     self.make_point()
             else:
                 idle += 1
@@ -281,7 +289,7 @@ def _pin(environment: Environment) -> tuple[Transaction, tuple[int, bytes]]:
     transaction = environment.lmdb.begin()
     number = transaction.id()
     page = environment.lmdb.stat()["psize"]
-    with open(environment.path, "rb", buffering=0) as file:
+    with environment.path.open("rb", buffering=0) as file:
         meta = os.pread(file.fileno(), _META, (number & 1) * page)
     if _meta_number(meta, environment.path) != number:
         transaction.abort()
@@ -384,7 +392,7 @@ def _restore(path: Path, number: int, meta: bytes) -> bool:
     page = struct.unpack_from("<I", meta, 40)[0]
     elder = bytearray(meta)
     struct.pack_into("<Q", elder, 144, max(number - 1, 0))
-    with open(path, "r+b", buffering=0) as file:
+    with path.open("r+b", buffering=0) as file:
         descriptor = file.fileno()
         present = [os.pread(descriptor, _META, slot * page) for slot in (0, 1)]
         lost = max((_META_FORM.unpack_from(m)[11] for m in present if len(m) == _META), default=0) != number

@@ -7,6 +7,7 @@ as one Arrow table per base table.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from itertools import compress, takewhile
 
 import numpy as np
@@ -109,7 +110,8 @@ class EmbeddedLog:
     def read(self, piece: Slice, tables: Collection[Table]) -> SliceContent:
         """The entries of a slice, one batch of columns per table and kind of log."""
         with self._handle.base.read() as transaction:
-            self._check_reach(Frontier({piece.node: piece.after}), self._topology.current(transaction).trimmed)
+            trimmed = self._topology.current(transaction).trimmed[piece.node]
+            self._check_reach(Frontier({piece.node: piece.after}), Frontier({piece.node: trimmed}))
             found = self._blocks(transaction, piece)
         sound = blocks.sound(found)
         damaged = [] if sound.all() else [self._damage(piece.node, block) for block in compress(found, ~sound)]
@@ -188,12 +190,12 @@ class EmbeddedLog:
         before = self.oldest()
         self._handle.update(self._handle.base, lambda t: self._topology.mark_trimmed(t, frontier))
         for node in frontier:
-            while self._handle.update(self._handle.base, lambda t, n=node: _trim_some(t, n, frontier[n])):
+            while self._handle.update(self._handle.base, partial(_trim_some, node, frontier[node])):
                 pass
         return before.operations_to(before | frontier)
 
 
-def _trim_some(transaction: Transaction, node: int, upto: int) -> bool:
+def _trim_some(node: int, upto: int, transaction: Transaction) -> bool:
     cursor = transaction.cursor()
     stop = log_key(LOG, node, upto)
     for _ in range(TRIM_BLOCKS):
@@ -203,9 +205,7 @@ def _trim_some(transaction: Transaction, node: int, upto: int) -> bool:
     return True
 
 
-def _entries(
-    codecs: TableCodecs, images: bool, decoded: blocks.Decoded, chosen: npt.NDArray[np.int64]
-) -> pa.Table:
+def _entries(codecs: TableCodecs, images: bool, decoded: blocks.Decoded, chosen: npt.NDArray[np.int64]) -> pa.Table:
     """The columns a :class:`LogBatch` promises."""
     schema = codecs.table.schema
     keys = decoded.keys(chosen)

@@ -138,10 +138,10 @@ class EmbeddedTopology:
 
     def current(self, transaction: Transaction) -> Map:
         """The topology as this transaction sees it."""
-        version = transaction.get(_VERSION)
+        version = transaction.get(_VERSION, b"")
         known, map_ = self._known
         if version != known:
-            map_ = Map.decode(transaction.get(TOPOLOGY))
+            map_ = Map.decode(transaction.get(TOPOLOGY, b""))
             self._known = (version, map_)
         return map_
 
