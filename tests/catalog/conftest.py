@@ -10,6 +10,7 @@ import pytest
 
 from everview.catalog import Catalog
 from everview.store.contract import Metadata
+from everview.store.embedded.store import EmbeddedStore
 from tests.catalog.memory import MemoryMetadata
 
 
@@ -20,8 +21,6 @@ def _memory(directory: Path) -> Iterator[Metadata]:
 
 @contextmanager
 def _embedded(directory: Path) -> Iterator[Metadata]:
-    from everview.store.embedded.store import EmbeddedStore
-
     store = EmbeddedStore.open(directory / "store", create=True, durability="none")
     try:
         yield store.metadata
