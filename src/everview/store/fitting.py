@@ -1,0 +1,349 @@
+"""Arrow columns of many types, brought into the one type a column has.
+
+One sentence: :func:`fit` converts a column where no value changes its meaning, and says
+why it cannot where one would.
+
+What converts is what the values of a single row may be (:mod:`everview.store.values`),
+plus what only columns have: other widths of integers, units of time and sizes of
+decimals, as long as every value fits; floats and decimals that are whole numbers, for
+integers (pandas makes floats of integers with gaps); dictionaries, run ends, views, and
+columns of nothing but nulls.
+
+A conversion may fail for its types (:class:`Unfit`: no value would fit) or for a value
+(``Refused``); :func:`first_misfit` then finds the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.change.types import BIGINT, INTEGERS, Kind, Type
+from everview.errors import InputError
+from everview.store.columns import (
+    LIMIT,
+    from_raw,
+    list_array,
+    list_counts,
+    list_items,
+    nulls_of,
+    raw_values,
+    to_arrow,
+)
+from everview.store.row_layout import Layout
+from everview.store.row_write import write_records
+from everview.store.values import Refused, checker
+
+_DAY_MICROS = 86_400_000_000
+
+
+class Unfit(ValueError):
+    """No column of that Arrow type fits; the text is the reason."""
+
+
+def fit(array: pa.Array, sql: Type) -> pa.Array:
+    """The column as one of ``sql.arrow``, with every value checked. Raises Unfit or Refused."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    elif pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), sql.arrow)
+    try:
+        return _FITS[sql.kind](array, sql)
+    except pa.ArrowInvalid as error:
+        raise Refused(str(error).partition("\n")[0]) from error
+    except pa.ArrowNotImplementedError as error:
+        raise _unfit(array, sql) from error
+
+
+def first_misfit(array: pa.Array, sql: Type) -> int:
+    """The first row whose value is refused, in a column of which one is: found by halving."""
+    low, high = 0, len(array)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            fit(array.slice(low, middle - low), sql)
+            low = middle
+        except Refused:
+            high = middle
+    return low
+
+
+def _unfit(array: pa.Array, sql: Type) -> Unfit:
+    return Unfit(f"values of the Arrow type {array.type} are not values of {sql}")
+
+
+def _value_by_value(array: pa.Array, sql: Type) -> pa.Array:
+    """The way of single rows, for what is rare or what only Python can check."""
+    check = checker(sql)
+    return to_arrow([None if value is None else check(value) for value in array.to_pylist()], sql)
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def _boolean(array: pa.Array, sql: Type) -> pa.Array:
+    if not pa.types.is_boolean(array.type):
+        raise _unfit(array, sql)
+    return array
+
+
+def _integer(array: pa.Array, sql: Type) -> pa.Array:
+    if array.type == sql.arrow:
+        return array
+    array = _narrowed(array)
+    if not _is_number(array.type):
+        raise _unfit(array, sql)
+    return array.cast(sql.arrow)
+
+
+def _huge(array: pa.Array, sql: Type) -> pa.Array:
+    """Arrow has no such integers: 16 bytes, of which the high half carries the sign."""
+    kind = _huge_kind(array.type)
+    if kind is None:
+        if pa.types.is_decimal(array.type):
+            array = array.cast(pa.decimal128(38, 0))
+            halves = raw_values(array, Type(Kind.DECIMAL, 38)).view("<i8").reshape(-1, 2)
+        elif pa.types.is_integer(array.type):
+            values = array.cast(pa.uint64() if pa.types.is_unsigned_integer(array.type) else pa.int64())
+            low = np.frombuffer(values.buffers()[1], "<i8")[values.offset : values.offset + len(values)]
+            high = np.zeros_like(low) if values.type == pa.uint64() else low >> 63
+            halves = np.stack([low, high], axis=1)
+        else:
+            raise _unfit(array, sql)
+    else:
+        halves = raw_values(array, sql).view("<i8").reshape(-1, 2)
+    nulls = nulls_of(array)
+    if kind is not sql.kind and (kind is Kind.UHUGEINT or sql.kind is Kind.UHUGEINT):
+        negative = halves[:, 1] < 0
+        if (negative if nulls is None else negative & ~nulls).any():
+            raise Refused(f"a value is out of the range of {sql}")
+    return from_raw(np.ascontiguousarray(halves).view("V16").reshape(-1), sql, nulls)
+
+
+def _huge_kind(arrow: pa.DataType) -> Kind | None:
+    return next((kind for kind in (Kind.HUGEINT, Kind.UHUGEINT) if Type(kind).arrow == arrow), None)
+
+
+def _narrowed(array: pa.Array) -> pa.Array:
+    """A column of huge integers in 64 bits (DuckDB's sums are huge, their values seldom)."""
+    kind = _huge_kind(array.type)
+    if kind is None:
+        return array
+    nulls = nulls_of(array)
+    halves = raw_values(array, Type(kind)).view("<i8").reshape(-1, 2).copy()
+    if nulls is not None:
+        halves[nulls] = 0
+    low, high = halves[:, 0].copy(), halves[:, 1]
+    if not high.any():
+        return pa.array(low.view("<u8"), mask=nulls)
+    if kind is Kind.HUGEINT and (high == low >> 63).all():
+        return pa.array(low, mask=nulls)
+    raise Refused("a value takes more than 64 bits")
+
+
+def _is_number(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow))
+
+
+def _double(array: pa.Array, sql: Type) -> pa.Array:
+    array = _narrowed(array)
+    if pa.types.is_floating(array.type):
+        return array.cast(sql.arrow)
+    if not pa.types.is_integer(array.type):
+        raise _unfit(array, sql)
+    try:
+        return array.cast(sql.arrow)
+    except pa.ArrowInvalid:  # beyond 53 bits Arrow gives up, though many integers are exact
+        return _value_by_value(array, sql)
+
+
+def _real(array: pa.Array, sql: Type) -> pa.Array:
+    """Floats are rounded, as those of single rows are; integers must be exact."""
+    array = _narrowed(array)
+    if pa.types.is_integer(array.type):
+        return _value_by_value(array, sql)
+    if not pa.types.is_floating(array.type):
+        raise _unfit(array, sql)
+    rounded = array.cast(sql.arrow)
+    if array.type == pa.float64():
+        beyond = pc.and_(pc.is_inf(rounded), pc.invert(pc.is_inf(array)))
+        if pc.any(beyond).as_py():
+            raise Refused(f"a value is out of the range of {sql}")
+    return rounded
+
+
+def _decimal(array: pa.Array, sql: Type) -> pa.Array:
+    array = _narrowed(array)
+    if pa.types.is_integer(array.type):
+        array = array.cast(pa.decimal128(20, 0))
+    elif not pa.types.is_decimal(array.type):
+        raise _unfit(array, sql)
+    array = array.cast(sql.arrow)
+    array.validate(full=True)
+    return array
+
+
+# ------------------------------------------------------------------ text and bytes
+
+
+def _is_text(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow))
+
+
+def _is_bytes(arrow: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(arrow)
+        or pa.types.is_large_binary(arrow)
+        or pa.types.is_binary_view(arrow)
+        or pa.types.is_fixed_size_binary(arrow)
+    )
+
+
+def _sized(array: pa.Array, small: pa.DataType) -> pa.Array:
+    """Text or bytes with offsets of 32 bits."""
+    if array.type == small:
+        return array
+    if len(array) and (pc.sum(pc.binary_length(array)).as_py() or 0) >= LIMIT:
+        raise InputError("a column holds more than 2 GiB", hint="hand over fewer rows at a time")
+    return array.cast(small)
+
+
+def _varchar(array: pa.Array, sql: Type) -> pa.Array:
+    if isinstance(array.type, pa.JsonType):
+        array = array.storage
+    if not _is_text(array.type):
+        raise _unfit(array, sql)
+    array.validate(full=True)
+    return _sized(array, pa.string())
+
+
+def _json(array: pa.Array, sql: Type) -> pa.Array:
+    text = _varchar(array, sql)
+    check = checker(sql)
+    for value in text.drop_null().to_pylist():
+        check(value)
+    return pa.ExtensionArray.from_storage(sql.arrow, text)
+
+
+def _blob(array: pa.Array, sql: Type) -> pa.Array:
+    if not _is_bytes(array.type):
+        raise _unfit(array, sql)
+    return _sized(array, pa.binary())
+
+
+def _uuid(array: pa.Array, sql: Type) -> pa.Array:
+    if array.type == sql.arrow:
+        return array
+    if not _is_text(array.type):
+        raise _unfit(array, sql)
+    array.validate(full=True)
+    return _value_by_value(array, sql)
+
+
+# ------------------------------------------------------------------ times
+
+
+def _date(array: pa.Array, sql: Type) -> pa.Array:
+    if not pa.types.is_date(array.type):
+        raise _unfit(array, sql)
+    return array.cast(sql.arrow)
+
+
+def _time(array: pa.Array, sql: Type) -> pa.Array:
+    if not pa.types.is_time(array.type):
+        raise _unfit(array, sql)
+    array = array.cast(sql.arrow)
+    micros = array.drop_null().cast(pa.int64()).to_numpy()
+    if ((micros < 0) | (micros >= _DAY_MICROS)).any():
+        raise Refused("a time is not within a day")
+    return array
+
+
+def _timestamp(array: pa.Array, sql: Type) -> pa.Array:
+    if not pa.types.is_timestamp(array.type):
+        raise _unfit(array, sql)
+    if (array.type.tz is None) == (sql.kind is Kind.TIMESTAMPTZ):
+        raise Unfit(f"the moments have {'no' if array.type.tz is None else 'a'} time zone, unlike those of {sql}")
+    return array.cast(sql.arrow)
+
+
+def _interval(array: pa.Array, sql: Type) -> pa.Array:
+    if array.type == sql.arrow:
+        return array
+    if not pa.types.is_duration(array.type):
+        raise _unfit(array, sql)
+    return _value_by_value(array.cast(pa.duration("us")), sql)
+
+
+# ------------------------------------------------------------------ nested
+
+
+def _list(array: pa.Array, sql: Type) -> pa.Array:
+    arrow = array.type
+    if isinstance(arrow, (pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)):
+        array = array.cast(pa.list_(arrow.value_field))
+    elif not isinstance(arrow, pa.ListType):
+        raise _unfit(array, sql)
+    return list_array(sql, list_counts(array), fit(list_items(array), sql.item), nulls_of(array))
+
+
+def _struct(array: pa.Array, sql: Type) -> pa.Array:
+    if not pa.types.is_struct(array.type):
+        raise _unfit(array, sql)
+    names = [field.name for field in array.type]
+    known = [name for name, _ in sql.children]
+    odd = [name for i, name in enumerate(names) if name not in known or name in names[:i]]
+    if odd:
+        raise Unfit(f"field {odd[0]} is not a field of {sql}, or stands there twice")
+    found = dict(zip(names, array.flatten(), strict=True))
+    children = [
+        fit(found[name], child) if name in found else pa.nulls(len(array), child.arrow) for name, child in sql.children
+    ]
+    nulls = nulls_of(array)
+    mask = None if nulls is None else pa.array(nulls)
+    return pa.StructArray.from_arrays(children, fields=list(sql.arrow), mask=mask)
+
+
+def _map(array: pa.Array, sql: Type) -> pa.Array:
+    if not pa.types.is_map(array.type):
+        raise _unfit(array, sql)
+    counts = list_counts(array)
+    (_, key), (_, value) = sql.children
+    keys, values = list_items(array).flatten()
+    keys, values = fit(keys, key), fit(values, value)
+    if keys.null_count:
+        raise Refused(f"a key of a {sql} cannot be null")
+    rows = pa.array(np.repeat(np.arange(len(counts)), counts))
+    named = write_records(Layout([BIGINT, key]), [rows, keys], np.zeros((len(keys), 0), np.uint8))
+    if pc.count_distinct(named).as_py() != len(keys):
+        raise Refused("a key stands there twice")
+    entries = pa.StructArray.from_arrays([keys, values], fields=list(sql.item.arrow))
+    return list_array(sql, counts, entries, nulls_of(array))
+
+
+_FITS: dict[Kind, Callable[[pa.Array, Type], pa.Array]] = {
+    Kind.BOOLEAN: _boolean,
+    **dict.fromkeys(INTEGERS, _integer),
+    Kind.HUGEINT: _huge,
+    Kind.UHUGEINT: _huge,
+    Kind.REAL: _real,
+    Kind.DOUBLE: _double,
+    Kind.DECIMAL: _decimal,
+    Kind.VARCHAR: _varchar,
+    Kind.BLOB: _blob,
+    Kind.DATE: _date,
+    Kind.TIME: _time,
+    Kind.TIMESTAMP: _timestamp,
+    Kind.TIMESTAMPTZ: _timestamp,
+    Kind.INTERVAL: _interval,
+    Kind.UUID: _uuid,
+    Kind.JSON: _json,
+    Kind.LIST: _list,
+    Kind.STRUCT: _struct,
+    Kind.MAP: _map,
+}
