@@ -6,9 +6,11 @@ model says, whatever was done to nodes and regions in between.
 
 from __future__ import annotations
 
+import copy
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from everview.change.frontier import Frontier, Slice
 from everview.errors import EverviewError, LogTrimmedError, MissingColumnError, TopologyError
-from everview.store.contract import BaseTable, Batch, TableWriter
+from everview.store.contract import BaseTable, Batch, Snapshot, Table, TableWriter
 from tests.adapters import histories
 from tests.adapters.model import (
     LAST_TOKEN,
@@ -33,6 +35,7 @@ from tests.adapters.model import (
     entries_of,
     plain,
     replay,
+    sort_key,
 )
 from tests.adapters.under_test import ADAPTERS, define, defined, evolve
 
@@ -41,6 +44,15 @@ tokens = st.integers(0, LAST_TOKEN)
 
 class Interruption(Exception):
     """What a client's own code raises in the middle of a batch."""
+
+
+@dataclass
+class Held:
+    """A snapshot, and what the tables held when it was taken."""
+
+    snapshot: Snapshot
+    tables: dict[str, Table]
+    model: Model
 
 
 class BaseTables(RuleBasedStateMachine):
@@ -52,10 +64,11 @@ class BaseTables(RuleBasedStateMachine):
         self.under_test = ADAPTERS[self.adapter](self.directory / "store")
         self.store = self.under_test.open()
         self.model = Model(self.under_test.token)
+        self.held: list[Held] = []
 
     @initialize()
     def create(self) -> None:
-        self.tables = {}
+        self.tables: dict[str, Table] = {}
         for name, schema in histories.SCHEMAS.items():
             self.tables[name] = define(self.store, name, schema)
             self.model.create(name, schema)
@@ -66,7 +79,10 @@ class BaseTables(RuleBasedStateMachine):
         try:
             if hasattr(self, "tables"):
                 self._check_everything()
+            for held in self.held:
+                self._check_held(held)
         finally:
+            self._let_go()
             self.store.close()
             shutil.rmtree(self.directory)
 
@@ -111,6 +127,24 @@ class BaseTables(RuleBasedStateMachine):
         if not self.model.trimmed:
             found = replay(self.model.entries())
             assert {name: found.get(name, {}) for name in self.tables} == self.model.rows
+
+    def _check_held(self, held: Held) -> None:
+        """A snapshot shows the rows of its own moment."""
+        assert held.snapshot.frontier == held.model.end
+        for name, table in held.tables.items():
+            reader = held.snapshot.table(table)
+            assert reader.count() == len(held.model.rows[name])
+            found = [plain(row) for batch in reader.scan() for row in batch.to_pylist()]
+            assert found == held.model.scan(name)
+            for key in sorted(held.model.rows[name], key=sort_key)[:3]:
+                row = held.model.full(name, key)
+                assert plain(reader.get(*key)) == row
+                assert plain(reader.get_many([key if len(key) > 1 else key[0]]).to_pylist()) == [row]
+
+    def _let_go(self) -> None:
+        for held in self.held:
+            held.snapshot.close()
+        self.held.clear()
 
     def _scan(self, name: str, *args: Any, **bounds: Any) -> list[object]:
         return [plain(row) for batch in self._base(name).scan(*args, **bounds) for row in batch.to_pylist()]
@@ -286,7 +320,11 @@ class BaseTables(RuleBasedStateMachine):
     @rule(token=tokens)
     def split(self, token: int) -> None:
         before = {region.first for region in self.store.topology.regions()}
-        self.store.topology.split(token)
+        if token in before:
+            with pytest.raises(TopologyError):
+                self.store.topology.split(token)
+        else:
+            self.store.topology.split(token)
         self._check_topology()
         assert {region.first for region in self.model.regions} == before | {token}
 
@@ -315,8 +353,23 @@ class BaseTables(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ the rest of life
 
+    @precondition(lambda self: len(self.held) < 3)
+    @rule()
+    def take_snapshot(self) -> None:
+        self.held.append(Held(self.store.snapshot(), dict(self.tables), copy.deepcopy(self.model)))
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), close=st.booleans())
+    def read_snapshot(self, data: st.DataObject, close: bool) -> None:
+        held = data.draw(st.sampled_from(self.held))
+        self._check_held(held)
+        if close:
+            held.snapshot.close()
+            self.held.remove(held)
+
     @rule()
     def reopen(self) -> None:
+        self._let_go()
         self.store.close()
         self.store = self.under_test.open()
         self.tables = {name: defined(self.store, name) for name in self.tables}

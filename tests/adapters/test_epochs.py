@@ -185,7 +185,7 @@ def test_nothing_can_be_taken_from_a_bag_that_is_not_in_it(store: Store) -> None
 def test_a_long_snapshot_outlives_many_epochs(store: Store) -> None:
     views = store.views
     commit = run(views, puts={b"%d" % number: b"old" for number in range(100)})
-    with views.snapshot() as snapshot:
+    with store.snapshot() as snapshot:
         for round in range(30):
             run(views, puts={b"%d" % number: b"new %d" % round for number in range(50)})
             run(views, deletes=tuple(b"%d" % number for number in range(0, 100, 2)))

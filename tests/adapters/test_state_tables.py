@@ -21,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from everview.change.frontier import Frontier
 from everview.errors import EpochError, EpochOrderError, SnapshotExpiredError, StaleEpochError
-from everview.store.contract import BagRows, Deletes, Puts, StateReader, StateSnapshot, StateTable
+from everview.store.contract import BagRows, Deletes, Puts, Snapshot, StateReader, StateTable
 from tests.adapters.histories import ITEMS
 from tests.adapters.state_model import Contents, Group, Open, StateModel, Versions
 from tests.adapters.under_test import ADAPTERS, define, defined
@@ -44,7 +44,7 @@ def column(items: Sequence[bytes | None]) -> pa.LargeBinaryArray:
 class Held:
     """A snapshot and what the tables held when it was taken."""
 
-    snapshot: StateSnapshot
+    snapshot: Snapshot
     epochs: dict[str, int]
     contents: dict[int, Contents]
 
@@ -352,7 +352,7 @@ class StateTables(RuleBasedStateMachine):
     def take_snapshot(self) -> None:
         epochs = {name: group.epoch for name, group in self.model.groups.items()}
         contents = {id: self.model.at(id, epochs[versions.table.group]) for id, versions in self.model.tables.items()}
-        self.held.append(Held(self.store.views.snapshot(), epochs, contents))
+        self.held.append(Held(self.store.snapshot(), epochs, contents))
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), close=st.booleans())

@@ -19,7 +19,7 @@ from typing import Protocol
 from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.store.contract import Store, Table
-from everview.store.embedded import EmbeddedStore
+from everview.store.embedded.store import EmbeddedStore
 
 
 class StoreUnderTest(Protocol):

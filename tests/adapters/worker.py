@@ -119,7 +119,7 @@ def read_epochs(store: Store) -> dict[str, object]:
     seen = set()
     refused = 0
     while not told_to_stop():
-        with store.views.snapshot() as snapshot:
+        with store.snapshot() as snapshot:
             epoch = snapshot.committed("main").epoch
             _check_epoch(snapshot, epoch)
             seen.add(epoch)

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from everview.store.contract import BagRows, Deletes, Puts, StateTable, Store
-from everview.store.embedded import EmbeddedStore
+from everview.store.embedded.store import EmbeddedStore
 from tests.adapters import workload
 
 LINE = 128
