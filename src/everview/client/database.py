@@ -34,7 +34,7 @@ from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
 from everview.errors import ConflictError, DefinitionError, UnknownObjectError
-from everview.store.contract import BaseTable, Batch, Row, StateSnapshot, Store, TableWriter, Topology
+from everview.store.contract import BaseTable, Batch, Row, Snapshot, Store, TableWriter, Topology
 from everview.store.embedded import EmbeddedStore
 from everview.store.embedded.environment import FULL_SIZE
 
@@ -215,9 +215,9 @@ class Database:
         """Writes over several tables, atomic: ``with db.batch() as b: b.table(name).put(…)``."""
         return BatchHandle(self, self.store.batch())
 
-    def snapshot(self) -> StateSnapshot:
-        """One version of all views, for as long as it is held."""
-        return self.store.views.snapshot()
+    def snapshot(self) -> Snapshot:
+        """One version of all views and tables, for as long as it is held."""
+        return self.store.snapshot()
 
     @property
     def topology(self) -> Topology:

@@ -158,12 +158,8 @@ class TableWriter(Protocol):
     def delete_many(self, keys: pa.Table | Sequence[object]) -> int: ...
 
 
-@runtime_checkable
-class BaseTable(TableWriter, Protocol):
-    """One base table."""
-
-    @property
-    def table(self) -> Table: ...
+class TableReader(Protocol):
+    """The reads of one table, of the store as it is now or as a snapshot holds it."""
 
     def get(self, *key: object) -> Row | None: ...
 
@@ -181,6 +177,14 @@ class BaseTable(TableWriter, Protocol):
         """Rows in key order: with this prefix, from ``start`` (included) to ``stop`` (not)."""
 
     def count(self) -> int: ...
+
+
+@runtime_checkable
+class BaseTable(TableWriter, TableReader, Protocol):
+    """One base table."""
+
+    @property
+    def table(self) -> Table: ...
 
 
 class Batch(Protocol):
@@ -321,8 +325,24 @@ class StateSnapshot(StateReader, AbstractContextManager["StateSnapshot"], Protoc
     def close(self) -> None: ...
 
 
+class Snapshot(StateSnapshot, Protocol):
+    """One version of the whole store: views at their last committed epochs, and base tables
+    at one frontier."""
+
+    @property
+    def frontier(self) -> Frontier:
+        """Where the logs end in this version: what its base tables hold."""
+
+    def table(self, table: Table) -> TableReader: ...
+
+
 class ViewStore(StateReader, Protocol):
     """Versioned tables and the epochs that move them."""
+
+    @property
+    def parts(self) -> int:
+        """How many parts of the state can be written at the same time: the key k is in part
+        ``crc32(k) % parts``. 1 where all keys can."""
 
     def begin(self, group: str, frontier: Frontier, plan: bytes, epoch: int | None = None) -> Begun:
         """Begin the group's next epoch, or resume the one that was begun and not committed."""
@@ -388,6 +408,8 @@ class Store(Protocol):
     def drop_table(self, table: Table) -> None: ...
 
     def batch(self) -> AbstractContextManager[Batch]: ...
+
+    def snapshot(self) -> Snapshot: ...
 
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import os
 import threading
 from collections.abc import Callable
@@ -19,7 +20,7 @@ import lmdb
 from everview.errors import InputError, NotAStoreError
 from everview.store.embedded import layout
 from everview.store.embedded.durability import MODES, Cut, Durability, locked, recover
-from everview.store.embedded.environment import FULL_SIZE, Environment, Transaction
+from everview.store.embedded.environment import FULL_SIZE, Environment, Transaction, forked
 from everview.store.embedded.topology import found_topology
 
 T = TypeVar("T")
@@ -82,6 +83,8 @@ def acquire(directory: Path, settings: layout.Settings | None, map_size: int = F
             _make_directory(directory)
         found = layout.read_settings(directory)
         directory = directory.resolve()
+        if directory in _inherited:
+            raise forked(directory)
         core = _open.get((os.getpid(), directory))
         if core is None:
             if found is None:
@@ -148,6 +151,23 @@ def _create(directory: Path, settings: layout.Settings, map_size: int) -> Core:
     return core
 
 
+_inherited: set[Path] = set()
+"""Stores that were open when this process was forked off."""
+
+
+def _abandon_after_fork() -> None:
+    """Even the destructors of what was inherited would reach into the parent's reader slots,
+    so it is kept alive for good."""
+    global _guard
+    _guard = threading.RLock()
+    for (_, directory), core in _open.items():
+        _inherited.add(directory)
+        for environment in (core.base, *core.shards):
+            environment.abandon()
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(core))
+    _open.clear()
+
+
 def _close_all() -> None:
     for (process, _), core in list(_open.items()):
         if process == os.getpid():
@@ -157,3 +177,4 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
+os.register_at_fork(after_in_child=_abandon_after_fork)

@@ -46,7 +46,7 @@ from typing import IO
 
 import lmdb
 
-from everview.errors import InputError, NotAStoreError
+from everview.errors import InputError, NotAStoreError, StoreError
 from everview.store.embedded.environment import Environment, Transaction
 from everview.store.embedded.layout import DURABLE, LOCK, private
 from everview.store.embedded.snapshots import EVENTS
@@ -115,6 +115,8 @@ class Durability:
     def writing(self, mode: str, environment: Environment) -> Iterator[None]:
         """Wraps a write: pins are there before it, and it is as durable as the mode says after."""
         with self._state:
+            if self._closing:
+                raise StoreError(f"the store in {self._directory} is closed", hint="open it again")
             self._writing += 1
         try:
             if not self._pins:

@@ -24,7 +24,7 @@ from typing import TypeAlias, TypeVar
 
 import lmdb
 
-from everview.errors import NotAStoreError, StoreFullError
+from everview.errors import NotAStoreError, StoreError, StoreFullError
 
 T = TypeVar("T")
 
@@ -53,6 +53,9 @@ class Environment:
         self._env = self._open()
         self._gate = threading.Condition()
         self._inside = 0
+        self._closed = False
+        self.begin: Callable[[], Transaction] = self._env.begin
+        """Begins a read transaction, uncounted: for maps that are :attr:`fixed`."""
         self._resizing = False
         self.around_resize: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
         """Entered while the map is resized: whoever keeps uncounted transactions lets go of them."""
@@ -90,7 +93,17 @@ class Environment:
                 self._size //= 2
 
     def close(self) -> None:
+        self._closed = True
         self._env.close()
+
+    def abandon(self) -> None:
+        """In a forked child: LMDB must not be touched, not even to close it, for what it holds
+        in shared memory is the parent's."""
+        self._closed = True
+        self.begin = self._refuse
+
+    def _refuse(self) -> Transaction:
+        raise forked(self.path.parent)
 
     def sync(self) -> None:
         self._env.sync(True)
@@ -111,13 +124,13 @@ class Environment:
         while True:
             self._enter()
             try:
-                return self._env.begin()
+                return self.begin()
             except lmdb.MapResizedError:
                 self._leave()
                 self._resize(0)
-            except BaseException:
+            except lmdb.Error as error:
                 self._leave()
-                raise
+                raise self.failure(error) from error
 
     def end_read(self, transaction: Transaction) -> None:
         transaction.abort()
@@ -130,6 +143,8 @@ class Environment:
             self._enter()
             full = None
             try:
+                if self._closed:
+                    self.begin()
                 with self._env.begin(write=True) as transaction:
                     return work(transaction)
             except lmdb.MapFullError as error:
@@ -137,12 +152,24 @@ class Environment:
             except lmdb.MapResizedError:
                 pass
             except lmdb.Error as error:
-                if any(os.strerror(code) in str(error) for code in _FULL):
-                    raise _disk_full(self.path, error) from error
-                raise
+                raise self.failure(error) from error
             finally:
                 self._leave()
             self._grow(full) if full else self._resize(0)
+
+    def failure(self, error: lmdb.Error) -> StoreError:
+        """What LMDB's error means to a user."""
+        if any(os.strerror(code) in str(error) for code in _FULL):
+            return StoreFullError(
+                f"cannot write {self.path}: {error}", hint="free some disk space and retry; nothing was written"
+            )
+        if self._closed:
+            return StoreError(f"the store in {self.path.parent} is closed", hint="open it again")
+        if isinstance(error, lmdb.ReadersFullError):
+            return StoreError(
+                f"{self.path} has {MAX_READERS} readers already", hint="close snapshots and processes that hold some"
+            )
+        return StoreError(f"{self.path} cannot be used: {error}")
 
     # -------------------------------------------------------------- growth
 
@@ -197,5 +224,9 @@ def _no_address_space(error: lmdb.Error) -> bool:
     return os.strerror(errno.ENOMEM) in str(error)
 
 
-def _disk_full(path: Path, error: lmdb.Error) -> StoreFullError:
-    return StoreFullError(f"cannot write {path}: {error}", hint="free some disk space and retry; nothing was written")
+def forked(directory: Path) -> StoreError:
+    return StoreError(
+        f"the store in {directory} was opened by the process that this one was forked from",
+        detail="LMDB cannot be carried over a fork",
+        hint="open the store only after the fork, or start processes with the spawn method",
+    )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import compress, islice
 
+import lmdb
 import pyarrow as pa
 
 from everview.store.contract import Row
@@ -34,7 +35,6 @@ class Reader:
     def _make_get(self) -> Callable[..., Row | None]:
         codecs, environment, given = self._codecs, self._environment, self._given
         encode, decode, prefix = codecs.keys.encode, codecs.rows.decode_row, codecs.prefix
-        begin = environment.lmdb.begin
 
         def get_in(*key: object) -> Row | None:
             encoded = prefix + encode(key)
@@ -56,7 +56,10 @@ class Reader:
             encoded = prefix + encode(key)
             if len(encoded) > KEY_LIMIT:
                 return None
-            transaction = begin()
+            try:
+                transaction = environment.begin()
+            except lmdb.Error as error:
+                raise environment.failure(error) from error
             found = transaction.get(encoded)
             transaction.abort()
             return None if found is None else decode(key, found)

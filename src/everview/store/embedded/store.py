@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from everview.errors import StoreError
+from everview.change.frontier import Frontier
 from everview.store.contract import Table
 from everview.store.embedded.codecs import TableCodecs
 from everview.store.embedded.core import Handle, acquire, release
@@ -14,14 +14,28 @@ from everview.store.embedded.environment import FULL_SIZE, Transaction
 from everview.store.embedded.layout import Settings
 from everview.store.embedded.logs import EmbeddedLog
 from everview.store.embedded.metadata import EmbeddedMetadata
+from everview.store.embedded.reads import Reader
 from everview.store.embedded.tables import EmbeddedBatch, EmbeddedTable
-from everview.store.embedded.topology import EmbeddedTopology
-from everview.store.embedded.views import EmbeddedViews
+from everview.store.embedded.topology import EmbeddedTopology, ends
+from everview.store.embedded.views import EmbeddedSnapshot, EmbeddedViews
 from everview.store.embedded.writes import Writer
 
 T = TypeVar("T")
 
 _DROP_ROWS = 10_000
+
+
+class StoreSnapshot(EmbeddedSnapshot):
+    """One version of views and base tables, readable until it is closed."""
+
+    def __init__(self, handle: Handle, topology: EmbeddedTopology, codecs: Callable[[Table], TableCodecs]) -> None:
+        super().__init__(handle)
+        self._environment = handle.base
+        self._codecs = codecs
+        self.frontier: Frontier = ends(self.base, topology.current(self.base))
+
+    def table(self, table: Table) -> Reader:
+        return Reader(self._environment, self._codecs(table), self.base)
 
 
 class EmbeddedStore:
@@ -83,6 +97,10 @@ class EmbeddedStore:
     def _writer(self, table: Table) -> Writer:
         return Writer(self._codecs_of(table), self.topology, self._handle.settings.before_images)
 
+    def snapshot(self) -> StoreSnapshot:
+        """One version of all tables and views, for as long as it is held."""
+        return StoreSnapshot(self._handle, self.topology, self._codecs_of)
+
     def drop_table(self, table: Table) -> None:
         """Remove the rows of a table that the catalog has dropped; may be repeated."""
         codecs = self._codecs_of(table)
@@ -116,8 +134,6 @@ class EmbeddedStore:
         self.close()
 
     def _update_base(self, work: Callable[[Transaction], T]) -> T:
-        if not self._open:
-            raise StoreError(f"the store in {self.directory} was closed by this process")
         return self._handle.update(self._handle.base, work)
 
     def _read_base(self, work: Callable[[Transaction], T]) -> T:

@@ -7,10 +7,11 @@ snapshot use the transactions it holds, and both are the same functions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
 from everview.change.frontier import Frontier
+from everview.errors import SnapshotExpiredError
 from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Commit, Deletes, Puts, Records, StateTable
 from everview.store.embedded.bags import read_bags, write_bags
 from everview.store.embedded.environment import Transaction
@@ -24,11 +25,6 @@ from everview.store.embedded.records import (
     write_records,
 )
 from everview.store.embedded.snapshots import Core, close_everywhere, open_everywhere
-
-
-def _held(txn: Transaction) -> Door:
-    """A door to a transaction that stays open."""
-    return lambda: nullcontext(txn)
 
 
 class _Reads:
@@ -61,8 +57,21 @@ class EmbeddedSnapshot(_Reads):
         self._core = core
         self._held = open_everywhere(core)
         base, shards = self._held
-        super().__init__([_held(txn) for txn in shards], _held(base))
+        super().__init__([self._door(txn) for txn in shards], self._door(base))
         self._closed = False
+
+    def _door(self, txn: Transaction) -> Door:
+        def door() -> AbstractContextManager[Transaction]:
+            if self._closed:
+                raise SnapshotExpiredError("the snapshot is closed", hint="take a new one")
+            return nullcontext(txn)
+
+        return door
+
+    @property
+    def base(self) -> Transaction:
+        """The held version of the base file."""
+        return self._held[0]
 
     def close(self) -> None:
         if not self._closed:
@@ -85,6 +94,10 @@ class EmbeddedViews(_Reads):
         super().__init__([shard.read for shard in core.shards], core.base.read)
         self._core = core
         self._epochs = Epochs(core)
+
+    @property
+    def parts(self) -> int:
+        return len(self._core.shards)
 
     def begin(self, group: str, frontier: Frontier, plan: bytes, epoch: int | None = None) -> Begun:
         return self._epochs.begin(group, frontier, plan, epoch)

@@ -1,0 +1,186 @@
+"""Opening, closing and sharing a store."""
+
+import json
+import multiprocessing
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import everview
+from everview.errors import InputError, NewerFormatError, NotAStoreError, StoreError
+from everview.store.embedded import EmbeddedStore
+from everview.store.embedded.layout import FORMAT
+
+COLUMNS = {"k": "BIGINT", "v": "VARCHAR"}
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def test_the_directory_is_private_to_its_user(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        everview.open(tmp_path / "deep" / "store").close()
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "deep" / "store").stat().st_mode) == 0o700
+    for entry in (tmp_path / "deep" / "store").iterdir():
+        assert stat.S_IMODE(entry.stat().st_mode) == 0o600, entry.name
+
+
+def test_a_directory_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(NotAStoreError, match="is not a store") as caught:
+        everview.open(tmp_path)
+    assert "notes.txt" in str(caught.value)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_file_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for create in (True, False):
+        with pytest.raises(NotAStoreError, match="is a file"):
+            EmbeddedStore.open(tmp_path / "file", create=create)
+
+
+def test_nothing_is_created_unless_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(NotAStoreError, match="there is no store"):
+        EmbeddedStore.open(tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    everview.open(tmp_path).close()
+    marker = tmp_path / "everview.json"
+    plain = json.loads(marker.read_text())
+    marker.write_text(json.dumps(plain | {"everview": FORMAT + 1}))
+    with pytest.raises(NewerFormatError, match=f"format {FORMAT + 1}"):
+        everview.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"everview": 1}', '{"everview": 1, "settings": {"moons": 2}}', "\udcff"]
+)
+def test_a_broken_marker_is_refused(tmp_path: Path, text: str) -> None:
+    everview.open(tmp_path).close()
+    (tmp_path / "everview.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(NotAStoreError):
+        everview.open(tmp_path)
+
+
+def test_an_interrupted_creation_is_begun_anew(tmp_path: Path) -> None:
+    everview.open(tmp_path).close()
+    (tmp_path / "everview.json").unlink()
+    with everview.open(tmp_path) as db:
+        assert db.tables() == ()
+
+
+@pytest.mark.parametrize("option", [{"durability": "maybe"}, {"nodes": 0}, {"shards": 0}, {"shards": 65}])
+def test_options_that_make_no_sense_are_refused(tmp_path: Path, option: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        EmbeddedStore.open(tmp_path, create=True, **option)  # type: ignore[arg-type]
+
+
+def test_handles_in_one_process_share_the_files(tmp_path: Path) -> None:
+    first, second = everview.open(tmp_path), everview.open(tmp_path)
+    first.create_table("t", COLUMNS, key=["k"]).put({"k": 1, "v": "a"})
+    first.close()
+    assert second.table("t").get(1) == {"k": 1, "v": "a"}
+    second.close()
+    second.close()
+
+
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    db = everview.open(tmp_path)
+    table = db.create_table("t", COLUMNS, key=["k"])
+    db.close()
+    for call in (lambda: table.get(1), lambda: table.put({"k": 1}), table.count, db.store.log.latest, db.snapshot):
+        with pytest.raises(StoreError, match="is closed"):
+            call()
+
+
+def read_in_child(path: Path, results: "multiprocessing.Queue[object]") -> None:
+    with everview.open(path) as db:
+        results.put(db.table("t").get(1))
+        db.table("t").put({"k": 2, "v": "from the child"})
+
+
+def test_other_processes_open_it_at_the_same_time(tmp_path: Path) -> None:
+    with everview.open(tmp_path) as db:
+        table = db.create_table("t", COLUMNS, key=["k"])
+        table.put({"k": 1, "v": "from the parent"})
+        results = SPAWN.Queue()
+        child = SPAWN.Process(target=read_in_child, args=(tmp_path, results))
+        child.start()
+        assert results.get(timeout=60) == {"k": 1, "v": "from the parent"}
+        child.join()
+        assert child.exitcode == 0
+        assert table.get(2) == {"k": 2, "v": "from the child"}
+
+
+def test_a_forked_child_is_told_to_open_after_the_fork(tmp_path: Path) -> None:
+    """And whatever the child does, the parent's transactions stay."""
+    with everview.open(tmp_path) as db:
+        table = db.create_table("t", COLUMNS, key=["k"])
+        table.put({"k": 1, "v": "from the parent"})
+        with db.snapshot() as snapshot:
+            process = os.fork()
+            if process == 0:
+                calls = (
+                    lambda: everview.open(tmp_path),
+                    lambda: table.get(1),
+                    lambda: table.put({"k": 2}),
+                    db.snapshot,
+                )
+                refused = 0
+                for call in calls:
+                    try:
+                        call()
+                    except StoreError as error:
+                        refused += "forked from" in error.message
+                os._exit(0 if refused == len(calls) else 1)
+            assert os.waitpid(process, 0)[1] == 0
+            table.put({"k": 1, "v": "later"})
+            assert snapshot.table(db.catalog.table("t")).get(1) == {"k": 1, "v": "from the parent"}
+        assert table.get(1) == {"k": 1, "v": "later"}
+
+
+def test_a_definition_changed_by_another_handle_is_picked_up(tmp_path: Path) -> None:
+    with everview.open(tmp_path) as db:
+        table = db.create_table("t", COLUMNS, key=["k"])
+        table.put({"k": 1, "v": "a"})
+        other = everview.open(tmp_path)
+        other.add_column("t", "more", "INTEGER").put({"k": 2, "v": "b", "more": 7})
+        assert table.get(2) == {"k": 2, "v": "b", "more": 7}
+        assert table.get(1) == {"k": 1, "v": "a", "more": None}
+        table.put({"k": 1, "more": 8})
+        assert other.table("t").get(1) == {"k": 1, "v": "a", "more": 8}
+        other.close()
+
+
+def test_a_dropped_table_is_gone_for_all(tmp_path: Path) -> None:
+    with everview.open(tmp_path) as db:
+        table = db.create_table("t", COLUMNS, key=["k"])
+        table.put({"k": 1, "v": "a"})
+        db.drop_table("t")
+        with pytest.raises(everview.EverviewError, match="t"):
+            table.put({"k": 1, "v": "b"})
+        assert db.create_table("t", COLUMNS, key=["k"]).get(1) is None
+        assert db.table("t").count() == 0
+
+
+def test_a_snapshot_holds_base_tables_at_one_frontier(tmp_path: Path) -> None:
+    with everview.open(tmp_path) as db:
+        table = db.create_table("t", COLUMNS, key=["k"])
+        table.put_many([{"k": number, "v": "old"} for number in range(10)])
+        with db.snapshot() as snapshot:
+            frontier = db.store.log.latest()
+            table.put_many([{"k": number, "v": "new"} for number in range(20)])
+            held = snapshot.table(db.catalog.table("t"))
+            assert snapshot.frontier == frontier
+            assert held.count() == 10
+            assert held.get(3) == {"k": 3, "v": "old"}
+            assert held.get(12) is None
+            assert {row["v"] for batch in held.scan() for row in batch.to_pylist()} == {"old"}
+            assert len(held.get_many([1, 2, 15])) == 2
+        assert table.count() == 20
