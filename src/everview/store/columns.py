@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from everview.change.types import NESTED, UNSIGNED, Kind, Type
-from everview.errors import InputError
+from everview.errors import InputError, ValueTypeError
 
 Numbers = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -106,7 +106,7 @@ def to_python(array: pa.Array, sql: Type) -> list[Any]:
     if kind is Kind.TIMESTAMPTZ:
         # Arrow would give zoneinfo's UTC, which is equal to ours but not the same.
         utc = datetime.UTC
-        return [None if v is None else v.replace(tzinfo=utc) for v in array.cast(pa.timestamp("us")).to_pylist()]
+        return [None if v is None else v.replace(tzinfo=utc) for v in _listed(array.cast(pa.timestamp("us")))]
     if kind is Kind.STRUCT:
         names = [name for name, _ in sql.children]
         parts = [to_python(part, child) for part, (_, child) in zip(array.flatten(), sql.children, strict=True)]
@@ -118,8 +118,22 @@ def to_python(array: pa.Array, sql: Type) -> list[Any]:
         build = dict if kind is Kind.MAP and sql.children[0][1].is_scalar else list
         ends = [0, *np.cumsum(list_counts(array)).tolist()]
         return _unless_null(array, [build(items[start:end]) for start, end in pairwise(ends)])
-    values: list[Any] = array.to_pylist()
+    return _listed(array)
+
+
+def _listed(array: pa.Array) -> list[Any]:
+    try:
+        values: list[Any] = array.to_pylist()
+    except (ValueError, OverflowError) as error:
+        raise no_python_value("a column", error) from error
     return values
+
+
+def no_python_value(what: str, error: Exception) -> ValueTypeError:
+    """For dates and times that SQL has and Python has not."""
+    return ValueTypeError(
+        f"{what} holds a value that Python has none for", detail=str(error), hint="read it as an Arrow column"
+    )
 
 
 def _unless_null(array: pa.Array, values: list[Any]) -> list[Any]:

@@ -87,6 +87,8 @@ def _value_by_value(array: pa.Array, sql: Type) -> pa.Array:
 
 
 def _boolean(array: pa.Array, sql: Type) -> pa.Array:
+    if isinstance(array.type, pa.Bool8Type):  # how DuckDB hands over truth values, unless asked not to
+        return array.storage.cast(sql.arrow)
     if not pa.types.is_boolean(array.type):
         raise _unfit(array, sql)
     return array
@@ -208,6 +210,7 @@ def _sized(array: pa.Array, small: pa.DataType) -> pa.Array:
     """Text or bytes with offsets of 32 bits."""
     if array.type == small:
         return array
+    array = array.cast(pa.large_string() if small == pa.string() else pa.large_binary())
     if len(array) and (pc.sum(pc.binary_length(array)).as_py() or 0) >= LIMIT:
         raise InputError("a column holds more than 2 GiB", hint="hand over fewer rows at a time")
     return array.cast(small)

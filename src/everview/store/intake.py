@@ -83,10 +83,12 @@ class Intake:
                     raise Refused("null")
                 else:
                     given[name] = None
-        except (Refused, LookupError, TypeError, AttributeError):
-            self._explain(row)
-            raise
-        return key, given
+        except (Refused, LookupError, TypeError, AttributeError) as error:
+            problem = error
+        else:
+            return key, given
+        self._explain(row)
+        raise problem
 
     def _explain(self, row: object) -> None:
         """Raise the error for what is wrong with a row."""
@@ -143,18 +145,16 @@ class Intake:
     def _from_rows(self, rows: list[Any]) -> Incoming:
         try:
             return self._columns_of(rows)
-        except (Refused, LookupError, TypeError, AttributeError, ValueError, OverflowError, pa.ArrowException):
-            for row in rows:
-                self.row(row)
-            raise
+        except (Refused, LookupError, TypeError, AttributeError, ValueError, OverflowError, pa.ArrowException) as error:
+            problem = error
+        for row in rows:
+            self.row(row)
+        raise problem
 
     def _columns_of(self, rows: list[Any]) -> Incoming:
         """Raises whatever it likes where something is wrong."""
         count = len(rows)
-        keys = [_column([row[c.name] for row in rows], c.type) for c in self._key_columns]
-        for column, array in zip(self._key_columns, keys, strict=True):
-            if array.null_count or _first_nan(array, column.type) is not None:
-                raise Refused("null or NaN in a key")
+        keys = self._checked_keys([[row[name] for row in rows] for name in self._schema.key])
         values: list[pa.Array] = []
         given: list[bool | Mask] = []
         seen = count * len(keys)
@@ -243,15 +243,19 @@ class Intake:
             )
         listed = self._tuples_of(list(keys))
         try:
-            arrays = [_column([parts[i] for parts in listed], c.type) for i, c in enumerate(self._key_columns)]
-        except (Refused, TypeError, ValueError, OverflowError, pa.ArrowException):
-            for parts in listed:
-                self._explain_key(parts)
-            raise
-        for array, column in zip(arrays, self._key_columns, strict=True):
+            return self._checked_keys([[key[i] for key in listed] for i in range(len(self._key_columns))])
+        except (Refused, TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+            problem = error
+        for parts in listed:
+            self._explain_key(parts)
+        raise problem
+
+    def _checked_keys(self, handed: Sequence[list[Any]]) -> list[pa.Array]:
+        """Raises whatever it likes where something is wrong."""
+        arrays = [_column(values, c.type) for values, c in zip(handed, self._key_columns, strict=True)]
+        for column, array in zip(self._key_columns, arrays, strict=True):
             if array.null_count or _first_nan(array, column.type) is not None:
-                for parts in listed:
-                    self._explain_key(parts)
+                raise Refused("null or NaN in a key")
         return arrays
 
     def _tuples_of(self, keys: list[Any]) -> list[Sequence[object]]:

@@ -26,6 +26,10 @@ class Broken(ValueError):
     """Stored bytes are not what they should be; the text is the reason. Callers wrap it."""
 
 
+class NoPythonValue(ValueError):
+    """Stored bytes are fine, but Python has no value for them (a date after the year 9999)."""
+
+
 class Layout:
     """The layout of a record: offsets count from the first byte of its bitmap."""
 

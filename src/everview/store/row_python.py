@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from everview.change.types import Kind, Type
-from everview.store.row_layout import VAR_LIMIT, Broken, bitmap_size, too_long
+from everview.store.row_layout import VAR_LIMIT, Broken, NoPythonValue, bitmap_size, too_long
 
 Convert = Callable[[Any], Any]
 
@@ -44,6 +44,7 @@ _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = _EPOCH.replace(tzinfo=datetime.UTC)
 _EPOCH_DAY = _EPOCH.toordinal()
 _MICRO = datetime.timedelta(microseconds=1)
+_DAY_MICROS = 86_400_000_000
 _WIDE = decimal.Context(prec=60)
 _INTERVAL = struct.Struct("<iiq")
 _COUNT = struct.Struct("<I")
@@ -94,10 +95,26 @@ def _time_to_micros(v: datetime.time) -> int:
 
 
 def _micros_to_time(v: int) -> datetime.time:
+    if not 0 <= v <= _DAY_MICROS:
+        raise Broken("a time is not within a day")
     seconds, micros = divmod(v, 1_000_000)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
     return datetime.time(hour, minute, second, micros)
+
+
+def _if_python_can(convert: Convert) -> Convert:
+    """Python's dates end with the years 1 and 9999, its times before 24:00; stored ones go on."""
+
+    def convert_or_say_so(v: Any) -> Any:
+        try:
+            return convert(v)
+        except Broken:
+            raise
+        except (ValueError, OverflowError) as error:
+            raise NoPythonValue(str(error)) from error
+
+    return convert_or_say_so
 
 
 _TO_SLOT: dict[Kind, Convert] = {
@@ -113,10 +130,10 @@ _TO_SLOT: dict[Kind, Convert] = {
 _FROM_SLOT: dict[Kind, Convert] = {
     Kind.HUGEINT: lambda v: int.from_bytes(v, "little", signed=True),
     Kind.UHUGEINT: lambda v: int.from_bytes(v, "little"),
-    Kind.DATE: lambda v: datetime.date.fromordinal(v + _EPOCH_DAY),
-    Kind.TIME: _micros_to_time,
-    Kind.TIMESTAMP: lambda v: _EPOCH + datetime.timedelta(microseconds=v),
-    Kind.TIMESTAMPTZ: lambda v: _EPOCH_UTC + datetime.timedelta(microseconds=v),
+    Kind.DATE: _if_python_can(lambda v: datetime.date.fromordinal(v + _EPOCH_DAY)),
+    Kind.TIME: _if_python_can(_micros_to_time),
+    Kind.TIMESTAMP: _if_python_can(lambda v: _EPOCH + datetime.timedelta(microseconds=v)),
+    Kind.TIMESTAMPTZ: _if_python_can(lambda v: _EPOCH_UTC + datetime.timedelta(microseconds=v)),
     Kind.INTERVAL: lambda v: pa.MonthDayNano(_INTERVAL.unpack(v)),
     Kind.UUID: lambda v: uuid.UUID(bytes=v),
 }

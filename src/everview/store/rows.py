@@ -40,9 +40,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from everview.change.schema import Schema
-from everview.errors import DamagedEntryError, DefinitionError, InputError
-from everview.store.columns import LIMIT, Mask, merge_columns, one_array
-from everview.store.row_layout import Broken, Layout
+from everview.errors import DamagedEntryError, DefinitionError, EverviewError, InputError
+from everview.store.columns import LIMIT, Mask, merge_columns, no_python_value, one_array
+from everview.store.row_layout import Broken, Layout, NoPythonValue
 from everview.store.row_python import DAMAGE, Part, Record, reason_of
 from everview.store.row_read import Rows, gather, read_records
 from everview.store.row_source import row_decoder, row_encoder, values_decoder
@@ -90,7 +90,7 @@ class RowCodec:
         try:
             return self._padded(version.record.unpack(data[VERSION_WIDTH:]))
         except DAMAGE as error:
-            raise self._damaged(reason_of(error)) from error
+            raise self._undecodable(error) from error
 
     def encode_patch(self, given: Mapping[str, object]) -> bytes:
         """The patch that sets the named columns."""
@@ -109,7 +109,7 @@ class RowCodec:
                 raise Broken("a column that does not exist is named")
             values = version.record.unpack(data[start:])
         except DAMAGE as error:
-            raise self._damaged(reason_of(error)) from error
+            raise self._undecodable(error) from error
         return {
             name: value
             for i, (name, value) in enumerate(zip(self.names, self._padded(values), strict=True))
@@ -272,6 +272,11 @@ class RowCodec:
             self.schema.column(name)
             raise DefinitionError(f"{self._at}column {name} is part of the key, and a row holds the value columns")
         return self._numbers[name]
+
+    def _undecodable(self, error: Exception) -> EverviewError:
+        if isinstance(error, NoPythonValue):
+            return no_python_value(f"{self._at}a row", error)
+        return self._damaged(reason_of(error))
 
     def _damaged(self, reason: str) -> DamagedEntryError:
         return DamagedEntryError(
