@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from everview.change.frontier import Frontier
-from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Deletes, Puts, StateTable
+from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Deletes, Puts, StateReader, StateTable
 from everview.store.embedded.environment import Environment, Transaction
 from everview.store.embedded.views import EmbeddedViews
 
@@ -27,10 +27,12 @@ class Files:
         self.base = Environment(directory / "base.mdb")
         self.shards = tuple(Environment(directory / f"state-{number}.mdb") for number in range(shards))
         self.dies_at: set[Environment] = set()
+        self.updates = 0
 
     def update(self, environment: Environment, work: Callable[[Transaction], T], /) -> T:
         if environment in self.dies_at:
             raise Killed
+        self.updates += 1
         return environment.update(work)
 
     def entries(self) -> int:
@@ -83,9 +85,7 @@ def epoch(
     return begun.epoch
 
 
-def bag_epoch(
-    views: EmbeddedViews, table: StateTable, rows: Iterable[tuple[bytes, bytes, int]]
-) -> tuple[int, BagEnds]:
+def bag_epoch(views: EmbeddedViews, table: StateTable, rows: Iterable[tuple[bytes, bytes, int]]) -> tuple[int, BagEnds]:
     """A whole epoch that changes bags; its number, and what the write said."""
     begun = begin(views, table.group)
     ends = views.write_bags(table, begun.epoch, changes(rows))
@@ -93,12 +93,12 @@ def bag_epoch(
     return begun.epoch, ends
 
 
-def get(views: EmbeddedViews, table: StateTable, key: bytes, as_of: int) -> bytes | None:
+def get(views: StateReader, table: StateTable, key: bytes, as_of: int) -> bytes | None:
     found: bytes | None = views.read(table, column([key]), as_of)[0].as_py()
     return found
 
 
-def bag(views: EmbeddedViews, table: StateTable, key: bytes, as_of: int) -> dict[bytes, int]:
+def bag(views: StateReader, table: StateTable, key: bytes, as_of: int) -> dict[bytes, int]:
     rows = views.read_bags(table, column([key]), as_of)
     assert set(rows.keys.to_pylist()) <= {key}
     entries = rows.entries.to_pylist()

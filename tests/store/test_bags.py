@@ -7,6 +7,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from everview.errors import DamagedEntryError, InputError, KeyTooLongError, StaleEpochError
 from everview.store.contract import BagEnds, BagRows, StateTable
 from everview.store.embedded import bag_cuts
+from everview.store.embedded.environment import Transaction
 from everview.store.embedded.views import EmbeddedViews
 from tests.store.state_files import Files, Killed, bag, bag_epoch, begin, changes, column
 
@@ -205,9 +207,7 @@ def test_a_chunk_stays_whole_where_no_bound_is_short_enough(files: Files, views:
 
 
 @pytest.mark.parametrize("size", [3, 2000])
-def test_a_retry_writes_the_same_bytes_over_a_half_written_epoch(
-    files: Files, views: EmbeddedViews, size: int
-) -> None:
+def test_a_retry_writes_the_same_bytes_over_a_half_written_epoch(files: Files, views: EmbeddedViews, size: int) -> None:
     keys = [b"%d" % key for key in range(12)]
     start = [(key, entry, 1) for key in keys for entry in NARROW[:size:2]]
     base, _ = bag_epoch(views, TABLE, start)
@@ -225,7 +225,7 @@ def test_a_retry_writes_the_same_bytes_over_a_half_written_epoch(
     second = views.write_bags(TABLE, number, step)
     assert contents(files) == content
     assert ends(first) == ends(second)
-    one_by_one = [row for row in zip(*(part.to_pylist() for part in _parts(step)), strict=True)]
+    one_by_one = list(zip(*(part.to_pylist() for part in _parts(step)), strict=True))
     for key in keys:
         views.write_bags(TABLE, number, changes(row for row in one_by_one if row[0] == key))
     chunks = {key: value for key, value in content.items() if key[1].startswith(b"\0\0\0\5")}
@@ -241,7 +241,7 @@ def _parts(rows: BagRows) -> tuple:
 
 
 def contents(files: Files) -> dict[tuple[int, bytes], bytes]:
-    found = {}
+    found: dict[tuple[int, bytes], bytes] = {}
     for number, shard in enumerate(files.shards):
         with shard.read() as txn:
             found |= {(number, key): value for key, value in txn.cursor()}
@@ -277,7 +277,7 @@ def test_a_snapshot_shows_a_large_bag_as_it_was(views: EmbeddedViews) -> None:
 def test_taking_away_what_is_not_there_is_an_error_and_nothing_is_written(
     files: Files, views: EmbeddedViews, size: int
 ) -> None:
-    base, _ = bag_epoch(views, TABLE, [(b"k", entry, 1) for entry in NARROW[:size]])
+    bag_epoch(views, TABLE, [(b"k", entry, 1) for entry in NARROW[:size]])
     before = contents(files)
     number = begin(views).epoch
     with pytest.raises(DamagedEntryError, match=f"bag {b'k'.hex()} of state table minima would stand there -1 times"):
@@ -299,13 +299,17 @@ def test_columns_that_do_not_fit_are_refused(views: EmbeddedViews) -> None:
     assert views.write_bags(TABLE, number, changes([])).keys.to_pylist() == []
 
 
+def overwrite(key: bytes, record: bytes, txn: Transaction) -> None:
+    txn.put(key, record)
+
+
 def test_a_chunk_that_cannot_be_decoded_is_reported(files: Files, views: EmbeddedViews) -> None:
     bag_epoch(views, TABLE, [(b"k", b"a", 1)])
     number = begin(views).epoch
     key = b"\0\0\0\5\0\1k"
     for broken in (struct.pack("<QIIQ", 1, 9, 0, 5 << 32 | 8 << 8), struct.pack("<QIIB", 1, 2, 0, 0)):
         for shard in files.shards:
-            shard.update(lambda txn, record=broken: txn.put(key, record))
+            shard.update(partial(overwrite, key, broken))
         with pytest.raises(DamagedEntryError, match="minima"):
             views.write_bags(TABLE, number, changes([(b"k", b"a", 1)]))
 
@@ -322,7 +326,7 @@ def histories(entries: st.SearchStrategy[bytes]) -> st.SearchStrategy:
     return st.lists(st.tuples(kinds, st.lists(change, max_size=40)), max_size=12)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.one_of(histories(narrow_entries), histories(any_entries)))
 def test_bags_agree_with_counters(history: list[tuple[str, list[tuple[bytes, bytes, int]]]]) -> None:
     """Chunks of two or three entries, so that splits and merges come often."""

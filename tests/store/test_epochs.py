@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from everview.change.frontier import Frontier
-from everview.errors import EpochOrderError, InputError, StaleEpochError
+from everview.errors import EpochOrderError, InputError, SnapshotExpiredError, StaleEpochError
 from everview.store.contract import StateTable
 from everview.store.embedded import epochs, snapshots
 from everview.store.embedded.epochs import fence_in
@@ -198,7 +198,7 @@ def test_a_snapshot_stays_readable_however_many_epochs_commit(files: Files, view
             views.sweep("main")
         assert snapshot.committed("main").epoch == number
         assert snapshot.scan(TABLE, b"", number).values.to_pylist() == [b"1", b"1", b"1"]
-        assert get(snapshot, TABLE, b"b", number) == b"1"  # type: ignore[arg-type]
+        assert get(snapshot, TABLE, b"b", number) == b"1"
     assert views.scan(TABLE, b"", views.committed("main").epoch).values.to_pylist() == [b"4", b"1"]
 
 
@@ -207,7 +207,16 @@ def test_a_snapshot_does_not_show_an_epoch_under_way(views: EmbeddedViews) -> No
     views.write(TABLE, begin(views).epoch, puts({b"a": b"2", b"b": b"2"}))
     with views.snapshot() as snapshot:
         assert snapshot.scan(TABLE, b"", number).values.to_pylist() == [b"1"]
+
+
+def test_a_snapshot_that_is_closed_says_so(views: EmbeddedViews) -> None:
+    with views.snapshot() as snapshot:
+        pass
     snapshot.close()
+    with pytest.raises(SnapshotExpiredError, match="closed"):
+        snapshot.committed("main")
+    with pytest.raises(SnapshotExpiredError, match="closed"):
+        snapshot.scan(TABLE, b"", 0)
 
 
 class CommitsWhileOpening(Files):
@@ -250,7 +259,7 @@ def test_a_snapshot_that_finds_no_such_moment_locks(tmp_path: Path, monkeypatch:
 
     def seen(work: Callable[[object], object]) -> object:
         locked.append(not files.times and not files._busy)
-        return update(work)  # type: ignore[arg-type]
+        return update(work)
 
     monkeypatch.setattr(files.base, "update", seen)
     with views.snapshot() as snapshot:

@@ -1,17 +1,20 @@
 """Versioned records: as-of reads, retries over what failed attempts left, zombies, sweeps."""
 
+import random
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.errors import DamagedEntryError, InputError, KeyTooLongError, StaleEpochError
 from everview.store.contract import Puts, StateTable
 from everview.store.embedded import records
+from everview.store.embedded.tokens import tokens_of
 from everview.store.embedded.views import EmbeddedViews
 from tests.store.state_files import Files, Killed, begin, column, deletes, epoch, get, puts
 
@@ -136,6 +139,18 @@ def test_tables_do_not_see_each_other(views: EmbeddedViews) -> None:
     assert all_of(views, number, NEIGHBOUR) == {b"k": b"theirs", b"l": b"theirs"}
 
 
+@pytest.mark.parametrize("width", [0, 1, 2, 7, 8, 15, 16, 17, None])
+def test_a_key_lies_in_the_part_that_its_token_says(files: Files, views: EmbeddedViews, width: int | None) -> None:
+    chosen = random.Random(width)
+    keys = {chosen.randbytes(chosen.randrange(20) if width is None else width) for _ in range(40)}
+    assert tokens_of(column([b"x", *keys])[1:]).tolist() == [zlib.crc32(key) for key in keys]
+    epoch(views, TABLE, dict.fromkeys(keys, b"v"))
+    for part in range(views.parts):
+        with files.shards[part].read() as txn:
+            held = {key[4:] for key, _ in txn.cursor() if key.startswith(b"\0\0\0\7")}
+        assert held == {key for key in keys if zlib.crc32(key) % views.parts == part}
+
+
 # ------------------------------------------------------------------ groups
 
 
@@ -225,11 +240,9 @@ def test_a_sweep_works_in_bounded_transactions(
     monkeypatch.setattr(records, "BOUNDED", 3)
     epoch(views, TABLE, ROWS)
     epoch(views, TABLE, delete=ROWS)
-    updates: list[object] = []
-    update = files.update
-    monkeypatch.setattr(files, "update", lambda env, work: (updates.append(env), update(env, work))[1])
+    before = files.updates
     assert views.sweep("main") == len(ROWS)
-    assert len(updates) >= len(ROWS) // 3
+    assert files.updates - before >= len(ROWS) // 3
 
 
 def test_a_zombie_cannot_revive_a_swept_record(files: Files, views: EmbeddedViews) -> None:
@@ -351,8 +364,12 @@ def test_columns_that_do_not_fit_are_refused(views: EmbeddedViews, wrong: Puts) 
         views.write(TABLE, begin(views).epoch, wrong)
 
 
+@pytest.mark.parametrize("few", [0, 32])
 @pytest.mark.parametrize("record", [b"short", b"x" * 16, bytes(16) + b"x"])
-def test_a_record_that_cannot_be_decoded_is_reported(files: Files, views: EmbeddedViews, record: bytes) -> None:
+def test_a_record_that_cannot_be_decoded_is_reported(
+    files: Files, views: EmbeddedViews, monkeypatch: pytest.MonkeyPatch, record: bytes, few: int
+) -> None:
+    monkeypatch.setattr(records, "FEW", few)
     number = epoch(views, TABLE, {b"k": b"v"})
     for shard in files.shards:
         shard.update(lambda txn: txn.put(b"\0\0\0\7k", record))
@@ -373,11 +390,15 @@ steps = st.lists(
 )
 
 
-@given(steps)
-def test_records_agree_with_two_dictionaries(history: list[tuple[str, dict[bytes, bytes | None], bool]]) -> None:
+@settings(max_examples=60, deadline=None)
+@given(steps, st.sampled_from([2, 32]))
+def test_records_agree_with_two_dictionaries(
+    history: list[tuple[str, dict[bytes, bytes | None], bool]], few: int
+) -> None:
     """One dictionary as of the last commit, one as the open epoch would leave it. A retry
     starts over from the committed one and, unlike a real one, need not write the same."""
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "FEW", few)
         files = Files(Path(directory), shards=2)
         views = EmbeddedViews(files)
         base, committed = 0, dict[bytes, bytes]()

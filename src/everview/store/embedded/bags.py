@@ -153,7 +153,7 @@ def read_bags(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: int)
         for bag in large.tolist():
             with doors[bags.shard(bag)]() as txn:
                 require_kept(txn, table.group, as_of)
-                held[bag] = [record for _, record in LargeBag(txn, bags.prefixes[bag], as_of).chunks()]
+                held[bag] = [record for _, record in LargeBag(txn, table.name, bags.prefixes[bag], as_of).chunks()]
         bag_of_chunk = np.repeat(bag_of_chunk, [len(chunks) for chunks in held])
         records = [record for chunks in held for record in chunks]
     versions = Versions(records, table.name)
@@ -235,7 +235,9 @@ def _find_regions(doors: Sequence[Door], table: StateTable, bags: _Bags, entries
         with doors[bags.shard(bag)]() as txn:
             require_kept(txn, table.group, as_of)
             chains.append(
-                _find_chain(LargeBag(txn, bags.prefixes[bag], as_of), bags, bag, plain[cuts[bag] : cuts[bag + 1]])
+                _find_chain(
+                    LargeBag(txn, table.name, bags.prefixes[bag], as_of), bags, bag, plain[cuts[bag] : cuts[bag + 1]]
+                )
             )
 
     sizes = np.ones(len(bags), np.int64)
@@ -323,7 +325,7 @@ def _bag_ends(
             at[chain.bag] = len(regions.bag) + number
             with doors[chain.shard]() as txn:
                 require_kept(txn, table.group, as_of)
-                ends_after = _ends_after(LargeBag(txn, chain.prefix, as_of), base, chain, content)
+                ends_after = _ends_after(LargeBag(txn, table.name, chain.prefix, as_of), base, chain, content)
             for part, entry in zip(found, (*(chain.before or (None, None)), *ends_after), strict=True):
                 part.append(entry)
         columns = [concat(column, pa.array(part, BINARY)) for column, part in zip(columns, found, strict=True)]

@@ -44,8 +44,9 @@ class Region:
 class LargeBag:
     """The chunks of one bag as of one epoch, in one transaction."""
 
-    def __init__(self, txn: Transaction, prefix: bytes, as_of: int) -> None:
+    def __init__(self, txn: Transaction, table: str, prefix: bytes, as_of: int) -> None:
         self._cursor = txn.cursor()
+        self._table = table
         self._prefix = prefix
         self._as_of = as_of
 
@@ -53,7 +54,7 @@ class LargeBag:
         """All chunks in order: key and record."""
         self._cursor.set_range(self._prefix)
         inside = takewhile(lambda row: row[0].startswith(self._prefix), self._cursor.iternext())
-        return (row for row in inside if value_as_of(row[1], self._as_of) is not None)
+        return (row for row in inside if self._value(row[1]) is not None)
 
     def regions(self, entries: Sequence[bytes]) -> list[Region]:
         """The chunks that the sorted entries fall into. The first chunk is among them where
@@ -107,7 +108,7 @@ class LargeBag:
     def chunk(self, bound: bytes) -> bytes | None:
         """The chunk with this bound."""
         found = self._cursor.set_key(self._prefix + bound)
-        return value_as_of(self._cursor.value(), self._as_of) if found else None
+        return self._value(self._cursor.value()) if found else None
 
     def ends_in(self, bound: bytes) -> Ends:
         """First and last entry of the chunk with this bound."""
@@ -126,4 +127,7 @@ class LargeBag:
         return self._cursor.key().startswith(self._prefix)
 
     def _is_there(self) -> bool:
-        return value_as_of(self._cursor.value(), self._as_of) is not None
+        return self._value(self._cursor.value()) is not None
+
+    def _value(self, record: bytes) -> bytes | None:
+        return value_as_of(record, self._as_of, self._table)

@@ -32,6 +32,7 @@ from everview.store.embedded.ragged import (
     BINARY,
     Ints,
     Mask,
+    Words,
     column_of,
     content,
     gather,
@@ -78,11 +79,12 @@ class Versions:
         self.starts: Ints = edges[:-1] + HEADER.itemsize
         """Where the bytes after each header begin."""
         window = max(buffer.size - HEADER.itemsize + 1, 0)
-        at_every_byte: npt.NDArray[np.void] = np.ndarray((window,), HEADER, buffer, strides=(1,))
-        header = at_every_byte[edges[:-1]]
-        self.epoch: npt.NDArray[np.uint64] = header["epoch"]
-        self._current: Ints = header["current"].astype(np.int64)
-        self._previous: Ints = header["previous"].astype(np.int64)
+        epochs: Words = np.ndarray((window,), "<u8", buffer, 0, (1,))
+        fields: Words = np.ndarray((window,), "<u8", buffer, 8, (1,))
+        self.epoch: Words = epochs[edges[:-1]]
+        both = fields[edges[:-1]].astype(np.int64)
+        self._current: Ints = both & 0xFFFFFFFF
+        self._previous: Ints = (both >> 32) & 0xFFFFFFFF
         needed = np.maximum(self._current - 1, 0) + np.maximum(self._previous - 1, 0) + HEADER.itemsize
         if not np.array_equal(needed, sizes):
             raise _damaged(table)
@@ -111,12 +113,16 @@ class Versions:
         return gather(self.data, starts, ends, chosen, absent[chosen])
 
 
-def value_as_of(record: bytes, epoch: int) -> bytes | None:
+def value_as_of(record: bytes, epoch: int, table: str) -> bytes | None:
     """One record's value as of the epoch."""
-    written, current, previous = _ONE.unpack_from(record)
-    middle = _ONE.size + max(current - 1, 0)
+    size = len(record)
+    written, current, previous = _ONE.unpack_from(record) if size >= _ONE.size else (0, size, 0)
+    middle = _ONE.size + (current - 1 if current else 0)
+    end = middle + (previous - 1 if previous else 0)
+    if end != size:
+        raise _damaged(table)
     if written > epoch:
-        return record[middle : middle + previous - 1] if previous else None
+        return record[middle:end] if previous else None
     return record[_ONE.size : middle] if current else None
 
 
