@@ -10,6 +10,7 @@ import struct
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from everview.change import types as t
@@ -17,6 +18,11 @@ from everview.change.schema import Column, Schema
 from everview.change.types import Kind, Type
 from everview.store.columns import to_arrow, to_python
 from everview.store.values import bounds
+
+patient = settings(
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+"""For tests that draw whole tables, on machines that have other things to do."""
 
 SCALARS: list[Type] = [
     *(Type(kind) for kind in Kind if kind not in t.NESTED and kind is not Kind.DECIMAL),

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from everview.change.schema import Schema
 from everview.change.types import list_of, map_of, parse_type
 from everview.store.columns import merge_columns, to_arrow, to_python
-from tests.store.row_values import columns_of, one_row, rows, rows_of, same, schemas, types, values
+from tests.store.row_values import columns_of, one_row, patient, rows, rows_of, same, schemas, types, values
 
 tables = schemas().flatmap(lambda schema: st.tuples(st.just(schema), rows(schema)))
 
 
+@patient
 @given(types().flatmap(lambda sql: st.tuples(st.just(sql), st.lists(st.none() | values(sql), max_size=6))))
 def test_a_column_holds_the_values_it_was_made_of(case: tuple[Any, list[Any]]) -> None:
     sql, content = case
@@ -32,6 +33,7 @@ def test_a_map_with_nested_keys_is_a_list_of_pairs() -> None:
     assert to_python(to_arrow(content, sql), sql) == content
 
 
+@patient
 @given(tables, st.data())
 def test_merging_takes_the_new_value_where_it_is_given(
     case: tuple[Schema, list[list[Any]]], data: st.DataObject

@@ -18,12 +18,13 @@ from everview.change.types import parse_type
 from everview.store.columns import to_arrow, to_python
 from everview.store.fitting import Unfit, first_misfit, fit
 from everview.store.values import Refused
-from tests.store.row_values import same, types, values
+from tests.store.row_values import patient, same, types, values
 
 D = decimal.Decimal
 NAMED = uuid.UUID("12345678-1234-5678-1234-567812345678")
 
 
+@patient
 @given(types(2).flatmap(lambda sql: st.tuples(st.just(sql), st.lists(st.none() | values(sql), max_size=5))))
 def test_a_column_of_the_right_type_fits_as_it_is(case: tuple[Any, list[Any]]) -> None:
     sql, content = case

@@ -21,7 +21,7 @@ from everview.store.columns import to_python
 from everview.store.contract import Table
 from everview.store.intake import Incoming, Intake
 from everview.store.keys import KeyCodec
-from tests.store.row_values import one_row, same, schemas
+from tests.store.row_values import one_row, patient, same, schemas
 
 READINGS = Schema.of(
     {
@@ -112,6 +112,7 @@ def test_a_table_may_have_key_columns_only() -> None:
     assert incoming.values == []
 
 
+@patient
 @given(
     schemas(max_columns=5, depth=1).flatmap(lambda s: st.tuples(st.just(s), st.lists(one_row(s), max_size=4))),
     st.data(),

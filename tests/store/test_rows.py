@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.change.schema import Column, Schema
@@ -17,7 +17,7 @@ from everview.change.types import Kind, parse_type
 from everview.errors import DamagedEntryError, DefinitionError, UnknownColumnError, ValueTypeError
 from everview.store.columns import to_python
 from everview.store.rows import RowCodec
-from tests.store.row_values import SCALARS, columns_of, rows, rows_of, same, schemas, types, values
+from tests.store.row_values import SCALARS, columns_of, patient, rows, rows_of, same, schemas, types, values
 
 Table = tuple[Schema, list[list[Any]]]
 tables = schemas().flatmap(lambda schema: st.tuples(st.just(schema), rows(schema)))
@@ -38,6 +38,7 @@ def test_the_format_is_the_one_described() -> None:
     assert data.hex(" ") == "01 00 04 00 00 00 00 00 00 f8 3f 03 00 00 00 03 00 00 00 41 6e 6e"
 
 
+@patient
 @given(tables)
 def test_both_encoders_write_the_same_bytes_and_both_decoders_read_them(case: Table) -> None:
     schema, content = case
@@ -50,6 +51,7 @@ def test_both_encoders_write_the_same_bytes_and_both_decoders_read_them(case: Ta
     assert same(rows_of(schema, codec.decode_columns(at_once), len(content)), content)
 
 
+@patient
 @given(tables, st.integers(0, 4), st.integers(0, 4))
 def test_slices_encode_and_decode_like_whole_columns(case: Table, start: int, length: int) -> None:
     schema, content = case
@@ -61,6 +63,7 @@ def test_slices_encode_and_decode_like_whole_columns(case: Table, start: int, le
     assert same(rows_of(schema, codec.decode_columns(whole.slice(start, length)), len(part)), part)
 
 
+@patient
 @given(tables, st.data())
 def test_null_rows_decode_as_rows_of_nulls(case: Table, data: st.DataObject) -> None:
     schema, content = case
@@ -71,6 +74,7 @@ def test_null_rows_decode_as_rows_of_nulls(case: Table, data: st.DataObject) -> 
     assert same(rows_of(schema, codec.decode_columns(encoded), len(content)), expected)
 
 
+@patient
 @given(tables, st.data())
 def test_only_the_wanted_columns_are_decoded(case: Table, data: st.DataObject) -> None:
     schema, content = case
@@ -92,6 +96,7 @@ def test_a_wanted_column_must_be_a_value_column() -> None:
         codec.decode_columns(stored([]), ["id"])
 
 
+@patient
 @given(tables, st.integers())
 def test_a_decoded_row_has_all_columns_in_table_order(case: Table, key: int) -> None:
     schema, content = case
@@ -137,6 +142,7 @@ def test_values_under_nulls_do_not_reach_the_bytes() -> None:
 # ------------------------------------------------------------------ versions
 
 
+@patient
 @given(tables, st.data())
 def test_rows_of_older_versions_read_with_nulls_at_the_end(case: Table, data: st.DataObject) -> None:
     schema, content = case
@@ -186,6 +192,7 @@ def test_applying_a_put_brings_an_old_row_to_the_newest_version() -> None:
     assert codec.apply(old, {"more": 3}) == codec.encode([1.5, "Ann", "x", 3])
 
 
+@patient
 @given(flat_tables, st.data())
 def test_patches_carry_which_columns_are_named(case: Table, data: st.DataObject) -> None:
     schema, content = case
@@ -252,7 +259,7 @@ def outcome(decode: Any) -> Any:
         return None
 
 
-@settings(max_examples=200)
+@patient
 @given(tables, st.data())
 def test_damaged_rows_are_told_or_read_as_other_rows(case: Table, data: st.DataObject) -> None:
     schema, content = case
@@ -269,6 +276,7 @@ def test_damaged_rows_are_told_or_read_as_other_rows(case: Table, data: st.DataO
         outcome(lambda patch=patch: codec.decode_patch_columns(stored([patch])))
 
 
+@patient
 @given(tables, st.data())
 def test_what_the_decoder_of_columns_takes_the_other_reads_alike(case: Table, data: st.DataObject) -> None:
     schema, content = case
