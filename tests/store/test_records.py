@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from everview.errors import DamagedEntryError, InputError, KeyTooLongError, StaleEpochError
 from everview.store.contract import Puts, StateTable
 from everview.store.embedded import records
-from everview.store.embedded.tokens import tokens
+from everview.store.embedded.tokens import tokens_of
 from everview.store.embedded.views import EmbeddedViews
 from tests.store.state_files import Files, Killed, begin, column, deletes, epoch, get, puts
 
@@ -143,7 +143,7 @@ def test_tables_do_not_see_each_other(views: EmbeddedViews) -> None:
 def test_a_key_lies_in_the_part_that_its_token_says(files: Files, views: EmbeddedViews, width: int | None) -> None:
     chosen = random.Random(width)
     keys = {chosen.randbytes(chosen.randrange(20) if width is None else width) for _ in range(40)}
-    assert tokens(column([b"x", *keys])[1:]).tolist() == [zlib.crc32(key) for key in keys]
+    assert tokens_of(column([b"x", *keys])[1:]).tolist() == [zlib.crc32(key) for key in keys]
     epoch(views, TABLE, dict.fromkeys(keys, b"v"))
     for part in range(views.parts):
         with files.shards[part].read() as txn:

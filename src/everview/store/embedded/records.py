@@ -50,7 +50,7 @@ from everview.store.embedded.ragged import (
     places,
 )
 from everview.store.embedded.snapshots import Core
-from everview.store.embedded.tokens import tokens
+from everview.store.embedded.tokens import tokens_of
 from everview.store.embedded.versions import ABSENT, Versions, encode, value_as_of
 
 Door: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
@@ -81,7 +81,7 @@ class Route:
 
 
 def route(keys: Bytes, shards: int) -> Route:
-    shard = (tokens(keys) % shards).astype(np.uint8 if shards <= 256 else np.uint16)
+    shard = (tokens_of(keys) % shards).astype(np.uint8 if shards <= 256 else np.uint16)
     if _ascending(keys):
         order = np.argsort(shard, kind="stable")
     else:
