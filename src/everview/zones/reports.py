@@ -1,0 +1,115 @@
+"""What tasks tell the driver: a few numbers, never data.
+
+One sentence: each task returns one small report, and an epoch is committed only if the
+reports together say that every log entry between its frontiers was read exactly once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from everview.change.frontier import Frontier, Position, Slice
+from everview.errors import EpochError
+from everview.store.contract import Begun, Damage
+
+
+class Clock:
+    """Seconds by the name of what they were spent on."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one task did."""
+
+    slices: tuple[Slice, ...] = ()
+    damaged: tuple[Damage, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "slices": [[piece.node, piece.after, piece.upto] for piece in self.slices],
+                "damaged": [[str(d.position), d.table, d.reason] for d in self.damaged],
+                "counts": self.counts,
+                "seconds": self.seconds,
+            }
+        )
+
+    @staticmethod
+    def from_json(text: str | bytes) -> Report:
+        plain = json.loads(text)
+        return Report(
+            tuple(Slice(*numbers) for numbers in plain["slices"]),
+            tuple(Damage(Position.parse(position), table, reason) for position, table, reason in plain["damaged"]),
+            plain["counts"],
+            plain["seconds"],
+        )
+
+
+@dataclass(frozen=True)
+class EpochReport:
+    """What a whole epoch did. ``seconds`` of tasks are added up over tasks; ``elapsed`` is the
+    driver's clock from the first task to the commit."""
+
+    epoch: int
+    start: Frontier
+    frontier: Frontier
+    damaged: tuple[Damage, ...]
+    counts: dict[str, int]
+    seconds: dict[str, float]
+    elapsed: float
+
+    @property
+    def operations(self) -> int:
+        return self.start.operations_to(self.frontier)
+
+
+def total(reports: Iterable[Report]) -> Report:
+    """The reports of all tasks as one."""
+    slices: list[Slice] = []
+    damaged: list[Damage] = []
+    counts: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    for report in reports:
+        slices += report.slices
+        damaged += report.damaged
+        counts.update(report.counts)
+        seconds.update(report.seconds)
+    return Report(tuple(slices), tuple(damaged), dict(counts), dict(seconds))
+
+
+def require_whole(begun: Begun, slices: Iterable[Slice]) -> None:
+    """Refuse an epoch of which something was not read, or was read twice."""
+    reached = dict(begun.start)
+    for piece in sorted(slices, key=lambda piece: (piece.node, piece.after)):
+        at = reached.get(piece.node, 0)
+        if piece.after != at:
+            raise _not_whole(begun, f"node {piece.node} was read up to {at}, and then from {piece.after}")
+        reached[piece.node] = piece.upto
+    if Frontier(reached) != begun.frontier:
+        raise _not_whole(begun, f"the logs were read up to {Frontier(reached)}")
+
+
+def _not_whole(begun: Begun, why: str) -> EpochError:
+    return EpochError(
+        f"epoch {begun.epoch} of group {begun.group} cannot be committed",
+        detail=f"it goes from {begun.start} to {begun.frontier}, but {why}",
+        hint="is another pipeline maintaining the same group? one of them must stop",
+    )
