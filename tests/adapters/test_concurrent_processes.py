@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from tests.adapters import workload
-from tests.adapters.under_test import CROWDED, StoreUnderTest
+from tests.adapters.under_test import ADAPTERS, CROWDED, StoreUnderTest
 
 ROOT = Path(__file__).parents[2]
 DEADLINE = 120
 SEED = 20
+STEPS = 200
 
 
 class Worker:
@@ -60,7 +61,7 @@ def test_writers_movers_and_followers(adapter: str, trim: bool, tmp_path: Path) 
     under_test = CROWDED[adapter](tmp_path / "store")
     store = under_test.open()
     tables = workload.create(store)
-    writers = [Worker(under_test, "write", SEED, number, 300) for number in range(3)]
+    writers = [Worker(under_test, "write", SEED, number, STEPS) for number in range(3)]
     others = [
         Worker(under_test, "move", SEED),
         Worker(under_test, "tail", int(trim)),
@@ -75,7 +76,7 @@ def test_writers_movers_and_followers(adapter: str, trim: bool, tmp_path: Path) 
             worker.kill()
     assert moved["changes"] > 0
     assert read["versions"] > 0
-    steps = [workload.step(SEED, writer, number) for writer in range(3) for number in range(1, 301)]
+    steps = [workload.step(SEED, writer, number) for writer in range(3) for number in range(1, STEPS + 1)]
     tokens = {step.token for step in steps if any("token" in row for _, row in step.puts)}
     assert set(followed["tokens"]) == tokens
     if not trim:
@@ -83,16 +84,16 @@ def test_writers_movers_and_followers(adapter: str, trim: bool, tmp_path: Path) 
         assert tail.tokens == tokens
         assert tail.entries == followed["entries"]
         for number in range(3):
-            workload.check_steps(tail, SEED, number, set(range(1, 301)), 300)
+            workload.check_steps(tail, SEED, number, set(range(1, STEPS + 1)), STEPS)
     store.close()
 
 
-@pytest.mark.parametrize("adapter", sorted(CROWDED))
+@pytest.mark.parametrize("adapter", sorted(ADAPTERS))
 def test_epochs_pass_while_others_read(adapter: str, tmp_path: Path) -> None:
     """A snapshot is one epoch over all tables, whatever is begun, written, committed and swept."""
     under_test = CROWDED[adapter](tmp_path / "store")
     store = under_test.open()
-    driver = Worker(under_test, "advance_epochs", 150)
+    driver = Worker(under_test, "advance_epochs", EPOCHS)
     readers = [Worker(under_test, "read_epochs") for _ in range(2)]
     try:
         report = driver.finish()
@@ -100,6 +101,6 @@ def test_epochs_pass_while_others_read(adapter: str, tmp_path: Path) -> None:
     finally:
         for worker in (driver, *readers):
             worker.kill()
-    assert store.views.committed("main").epoch == report["epoch"] == 150
+    assert store.views.committed("main").epoch == report["epoch"] == EPOCHS
     assert all(report["epochs"] > 1 for report in reports)
     store.close()

@@ -7,6 +7,7 @@ closed, asserts what it sees, and prints what it did as one line of JSON.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import json
 import random
 import select
@@ -20,6 +21,8 @@ from everview.store.contract import BagRows, Puts, StateReader, StateTable, Stor
 from tests.adapters import workload
 from tests.adapters.under_test import CROWDED
 
+STUCK = 90
+"""Seconds after which a worker says where it hangs, and ends."""
 RECORDS = StateTable(1, "records", "main"), StateTable(2, "more_records", "main")
 BAGS = StateTable(3, "bags", "main")
 STATE_KEYS = pa.array([b"key %d" % number for number in range(20)], pa.large_binary())
@@ -79,7 +82,7 @@ def read(store: Store, seed: int) -> dict[str, object]:
     rng = random.Random(seed)
     groups = store.table(workload.tables_of(store)["groups"])
     seen: set[object] = set()
-    while not told_to_stop():
+    while not told_to_stop(0.001):
         group = rng.randrange(workload.GROUPS)
         if rng.random() < 0.5:
             rows = groups.get_many([(group, member) for member in range(workload.GROUP_SIZE)]).to_pylist()
@@ -118,7 +121,7 @@ def read_epochs(store: Store) -> dict[str, object]:
     a read without one shows its epoch or is refused."""
     seen = set()
     refused = 0
-    while not told_to_stop():
+    while not told_to_stop(0.001):
         with store.snapshot() as snapshot:
             epoch = snapshot.committed("main").epoch
             _check_epoch(snapshot, epoch)
@@ -153,6 +156,7 @@ ROLES = {
 
 
 def main(role: str, adapter: str, directory: str, *arguments: str) -> None:
+    faulthandler.dump_traceback_later(STUCK, exit=True)
     store = CROWDED[adapter](Path(directory)).open()
     with contextlib.closing(store):
         report = ROLES[role](store, *map(int, arguments))  # type: ignore[operator]

@@ -41,6 +41,7 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -106,8 +107,9 @@ class Durability:
         self._dirty = False
         self._closing = False
         self._flusher: threading.Thread | None = None
-        for environment in files.values():
-            environment.around_resize = self._unpinned
+        for name, environment in files.items():
+            environment.resize_turn = self._points
+            environment.around_resize = partial(self._unpinned, name)
 
     # -------------------------------------------------------------- around every write
 
@@ -119,7 +121,7 @@ class Durability:
                 raise StoreError(f"the store in {self._directory} is closed", hint="open it again")
             self._writing += 1
         try:
-            if not self._pins:
+            if not self._pinned:
                 self.make_point()
             yield
             self._dirty = True
@@ -131,6 +133,10 @@ class Durability:
         elif mode == "group" and self._flusher is None:
             self._start_flusher()
 
+    @property
+    def _pinned(self) -> bool:
+        return len(self._pins) == len(self._files)
+
     def make_point(self) -> None:
         """Make everything committed so far durable, and move this process's pins there."""
         self._dirty = False
@@ -139,7 +145,7 @@ class Durability:
             with self._points:
                 while True:
                     point = read_point(self._directory)
-                    if self._pins and point and self._covered(point, wanted):
+                    if self._pinned and point and self._covered(point, wanted):
                         return
                     try:
                         with locked(self._lock_file):
@@ -209,9 +215,8 @@ class Durability:
                     return
             if self._dirty:
                 idle = 0
-                with contextlib.suppress(
-                    OSError, lmdb.Error
-                ):  # sync() and close() report it; here the next round retries
+                # sync() and close() report a failure; here the next round retries.
+                with contextlib.suppress(OSError, lmdb.Error, StoreError):
                     self.make_point()
             else:
                 idle += 1
@@ -223,15 +228,16 @@ class Durability:
                         return
 
     @contextlib.contextmanager
-    def _unpinned(self) -> Iterator[None]:
-        """Lets go of the pins while a map is resized, and takes new ones after."""
-        with self._points:
-            with self._state:
-                old, self._pins = self._pins, {}
-            _abort(old)
-            yield
-            if old:
-                self.make_point()
+    def _unpinned(self, name: str) -> Iterator[None]:
+        """Lets go of a file's pin while its map is resized, and takes new ones before anybody
+        writes to it again. The other files keep theirs: they may be written to meanwhile."""
+        with self._state:
+            pin = self._pins.pop(name, None)
+        if pin is not None:
+            pin.abort()
+        yield
+        if pin is not None:
+            self.make_point()
 
     def close(self) -> None:
         """Make what this process wrote durable, and let go of everything."""

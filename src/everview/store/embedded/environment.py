@@ -31,6 +31,7 @@ T = TypeVar("T")
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"
 """A transaction whose values are read as bytes, not as views of the map."""
 File: TypeAlias = "lmdb.Environment"
+Failure: TypeAlias = "lmdb.Error"
 
 FULL_SIZE = 1 << 40
 SMALLEST = 1 << 20
@@ -57,6 +58,9 @@ class Environment:
         self.begin: Callable[[], Transaction] = self._env.begin
         """Begins a read transaction, uncounted: for maps that are :attr:`fixed`."""
         self._resizing = False
+        self.resize_turn: contextlib.AbstractContextManager[object] = threading.RLock()
+        """Held by the thread that resizes the map. Always taken before the gate, so that who
+        holds it may begin uncounted transactions, and may come back to resize once more."""
         self.around_resize: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
         """Entered while the map is resized: whoever keeps uncounted transactions lets go of them."""
 
@@ -157,7 +161,7 @@ class Environment:
                 self._leave()
             self._grow(full) if full else self._resize(0)
 
-    def failure(self, error: lmdb.Error) -> StoreError:
+    def failure(self, error: Failure) -> StoreError:
         """What LMDB's error means to a user."""
         if any(os.strerror(code) in str(error) for code in _FULL):
             return StoreFullError(
@@ -200,24 +204,36 @@ class Environment:
         self._resize(min(self._size * 2, FULL_SIZE))
 
     def _resize(self, size: int) -> None:
-        """Give the map a new size (0: what another process gave it), alone in this process."""
-        with self._gate:
-            while self._resizing:
-                self._gate.wait()
-            self._resizing = True
+        """Give the map a new size (0: what another process gave it), alone in this process.
+        The gate stays closed until whoever let go of transactions has them back."""
+        with self.resize_turn:
+            again = self._resizing
+            if not again:
+                self._close_gate()
             try:
-                if not self._gate.wait_for(lambda: self._inside == 0, timeout=PATIENCE):
-                    raise StoreFullError(
-                        f"the map of {self.path} must grow, but this process holds a snapshot or a scan of it open",
-                        hint="close it and retry, or open the store with a larger map_size",
-                    )
                 with self.around_resize():
                     if size == 0 or size > self._env.info()["map_size"]:
                         self._env.set_mapsize(size)
                     self._size = self._env.info()["map_size"]
             finally:
-                self._resizing = False
-                self._gate.notify_all()
+                if not again:
+                    self._open_gate()
+
+    def _close_gate(self) -> None:
+        with self._gate:
+            self._resizing = True
+            if self._gate.wait_for(lambda: self._inside == 0, timeout=PATIENCE):
+                return
+        self._open_gate()
+        raise StoreFullError(
+            f"the map of {self.path} must grow, but this process holds a snapshot or a scan of it open",
+            hint="close it and retry, or open the store with a larger map_size",
+        )
+
+    def _open_gate(self) -> None:
+        with self._gate:
+            self._resizing = False
+            self._gate.notify_all()
 
 
 def _no_address_space(error: lmdb.Error) -> bool:
