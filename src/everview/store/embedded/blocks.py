@@ -27,14 +27,13 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from everview.store.contract import Bytes, EntryKind
-from everview.store.embedded.ragged import Ints, Mask, gather
+from everview.store.embedded.ragged import Ints, Mask, content, gather, glue, lengths, nulls, places
 
 FORM = 1
 IMAGES = 1
@@ -95,13 +94,19 @@ def encode_one(
 
 @dataclass(frozen=True)
 class Entries:
-    """Entries of one node and table, to be written: equally long lists."""
+    """Entries of one table to be written, as columns. ``old`` is null where no row was there,
+    ``new`` where none is after."""
 
     kind: EntryKind
-    keys: Sequence[bytes]
-    old: Sequence[bytes | None]
-    new: Sequence[bytes] | None
+    keys: Bytes
+    old: Bytes
+    new: Bytes
     incarnations: npt.NDArray[np.uint32]
+
+    def take(self, chosen: Ints) -> Entries:
+        indices = pa.array(chosen)
+        keys, old, new = (column.take(indices) for column in (self.keys, self.old, self.new))
+        return Entries(self.kind, keys, old, new, self.incarnations[chosen])
 
 
 def encode_many(table: int, batch: int, first: int, images: bool, entries: Entries) -> Iterator[tuple[int, bytes]]:
@@ -109,32 +114,21 @@ def encode_many(table: int, batch: int, first: int, images: bool, entries: Entri
     sequence number of its last entry."""
     count = len(entries.keys)
     directory = np.zeros(count, _DIRECTORY)
-    directory["key"] = np.fromiter(map(len, entries.keys), np.uint16, count)
+    directory["key"] = lengths(entries.keys)
     directory["kind"] = entries.kind
     directory["incarnation"] = entries.incarnations
-    had = np.fromiter((old is not None for old in entries.old), np.bool_, count)
-    directory["parts"] = had * HAD_OLD
-    old: Sequence[bytes] = [row or b"" for row in entries.old] if images else [b""] * count
-    if images:
-        directory["old"] = np.fromiter(map(len, old), np.uint32, count)
-    new: Sequence[bytes] = [b""] * count if entries.new is None else entries.new
-    if entries.new is not None:
-        directory["new"] = np.fromiter(map(len, new), np.uint32, count)
-        directory["parts"] |= HAS_NEW
-    size = np.cumsum(directory["key"].astype(np.int64) + directory["old"] + directory["new"])
+    directory["parts"] = ~nulls(entries.old) * np.uint8(HAD_OLD) | ~nulls(entries.new) * np.uint8(HAS_NEW)
+    directory["old"] = lengths(entries.old) if images else 0
+    directory["new"] = lengths(entries.new)
+    payload = glue(entries.keys, entries.old, entries.new) if images else glue(entries.keys, entries.new)
+    edges = places(payload)
+    data = memoryview(content(payload))
     start = 0
     while start < count:
-        done = int(size[start - 1]) if start else 0
-        stop = min(
-            start + BLOCK_ENTRIES, max(start + 1, int(np.searchsorted(size, done + BLOCK_BYTES, "right"))), count
-        )
-        body = b"".join(
-            (
-                HEADER.pack(FORM, images, 0, table, batch, first + start, stop - start),
-                directory[start:stop].tobytes(),
-                *chain.from_iterable(zip(entries.keys[start:stop], old[start:stop], new[start:stop], strict=True)),
-            )
-        )
+        full = int(np.searchsorted(edges, edges[start] + BLOCK_BYTES, "right")) - 1
+        stop = min(start + BLOCK_ENTRIES, max(start + 1, full), count)
+        header = HEADER.pack(FORM, images, 0, table, batch, first + start, stop - start)
+        body = b"".join((header, directory[start:stop].tobytes(), data[edges[start] : edges[stop]]))
         yield first + stop - 1, body + CHECKSUM.pack(zlib.crc32(body))
         start = stop
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
-import numpy as np
 import pyarrow as pa
 
 from everview.errors import ConflictError, KeyTooLongError, UnknownObjectError
@@ -76,11 +74,3 @@ def too_long(table: Table, key: tuple[object, ...], length: int) -> KeyTooLongEr
 def shown_key(key: tuple[object, ...]) -> str:
     text = ", ".join(repr(part) for part in key)
     return f"({text if len(text) <= 60 else text[:57] + '…'})"
-
-
-def split(array: pa.LargeBinaryArray) -> list[bytes]:
-    """The values of a byte array as Python objects, at the speed of slicing."""
-    offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1].tolist()
-    data = array.buffers()[2]
-    content = data.to_pybytes() if data is not None else b""
-    return [content[start:stop] for start, stop in pairwise(offsets)]

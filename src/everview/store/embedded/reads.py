@@ -15,7 +15,7 @@ import lmdb
 import pyarrow as pa
 
 from everview.store.contract import Row
-from everview.store.embedded.codecs import MAX_KEY, TableCodecs, split
+from everview.store.embedded.codecs import MAX_KEY, TableCodecs
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
 from everview.store.embedded.layout import KEY_PREFIX
 from everview.store.keys import successor
@@ -70,7 +70,7 @@ class Reader:
 
     def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
         codecs = self._codecs
-        encoded = split(codecs.keys.encode_columns(codecs.intake.keys(keys)))
+        encoded = codecs.keys.encode_columns(codecs.intake.keys(keys)).to_pylist()
         with self._transaction() as transaction:
             found = [transaction.get(codecs.prefix + key) if len(key) <= MAX_KEY else None for key in encoded]
         there = [row is not None for row in found]

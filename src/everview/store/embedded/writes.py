@@ -17,16 +17,18 @@ from itertools import compress
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from everview.errors import MissingColumnError
 from everview.store.columns import merge_columns, to_python
-from everview.store.contract import EntryKind, Row, Table
+from everview.store.contract import Bytes, EntryKind, Row, Table
 from everview.store.embedded import blocks
-from everview.store.embedded.codecs import MAX_KEY, TableCodecs, shown_key, split, too_long
+from everview.store.embedded.codecs import MAX_KEY, TableCodecs, shown_key, too_long
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
+from everview.store.embedded.ragged import BINARY, Ints, glue, lengths, null_column, nulls
+from everview.store.embedded.tokens import tokens_of
 from everview.store.embedded.topology import EmbeddedTopology, Map, last_sequence, log_key
 from everview.store.intake import Incoming
 
@@ -99,41 +101,52 @@ class Writer:
 
     def put_many(self, incoming: Incoming) -> Work:
         codecs = self.codecs
-        keys = self._split_keys(codecs.keys.encode_columns(incoming.keys))
-        rounds = _rounds(keys)
+        keys = self._checked(codecs.keys.encode_columns(incoming.keys))
         whole = all(given is True for given in incoming.given)
         patches = None if self.images else codecs.rows.encode_patch_columns(incoming.values, incoming.given)
         complete = codecs.rows.encode_columns(incoming.values) if whole else None
+        parts = [
+            _Part(
+                incoming=_take(incoming, chosen) if complete is None else None,
+                keys=_taken(keys, chosen),
+                rows=None if complete is None else _taken(complete, chosen),
+                patches=None if patches is None else _taken(patches, chosen),
+                prefix=codecs.prefix,
+            )
+            for chosen in _rounds(keys)
+        ]
 
         def work(transaction: Transaction) -> None:
             codecs.check_definition(transaction)
-            for chosen in rounds:
-                at = [codecs.prefix + keys[index] for index in chosen]
-                old = list(map(transaction.get, at))
-                if complete is None:
-                    part = _take(incoming, chosen)
-                    self._check_required(part, old)
-                    rows = self._merged(part, old)
-                else:
-                    rows = _taken(complete, chosen)
-                logged = rows if patches is None else _taken(patches, chosen)
-                self._append_many(transaction, EntryKind.PUT, [keys[i] for i in chosen], old, split(logged))
-                transaction.cursor().putmulti(zip(at, split(rows), strict=True))
-                codecs.add_to_count(transaction, old.count(None))
+            for part in parts:
+                self._put_part(transaction, part)
 
         return work
 
-    def _merged(self, incoming: Incoming, old: Sequence[bytes | None]) -> pa.LargeBinaryArray:
-        before = self.codecs.rows.decode_columns(pa.array(old, pa.large_binary()))
+    def _put_part(self, transaction: Transaction, part: _Part) -> None:
+        old = _stored(transaction, part.places)
+        if part.incoming is not None:
+            self._check_required(part.incoming, old)
+            rows = self._merged(part.incoming, old)
+        else:
+            assert part.rows is not None
+            rows = part.rows
+        logged = rows if part.patches is None else part.patches
+        self._append_many(transaction, EntryKind.PUT, part.keys, old, logged)
+        transaction.cursor().putmulti(zip(part.places, rows.to_pylist(), strict=True))
+        self.codecs.add_to_count(transaction, old.null_count)
+
+    def _merged(self, incoming: Incoming, old: Bytes) -> Bytes:
+        before = self.codecs.rows.decode_columns(old)
         return self.codecs.rows.encode_columns(merge_columns(before, incoming.values, incoming.given))
 
-    def _check_required(self, incoming: Incoming, old: Sequence[bytes | None]) -> None:
+    def _check_required(self, incoming: Incoming, old: Bytes) -> None:
         """A new row must name every NOT NULL column."""
         table = self.codecs.table
         for name, given in zip(self.codecs.names, incoming.given, strict=True):
             if name not in self.codecs.required or given is True:
                 continue
-            lacking = np.fromiter((row is None for row in old), np.bool_, len(old)) & ~np.asarray(given, np.bool_)
+            lacking = nulls(old) & ~np.asarray(given, np.bool_)
             if lacking.any():
                 at = int(np.argmax(lacking))
                 parts = zip(incoming.keys, table.schema.key_parts, strict=True)
@@ -141,54 +154,39 @@ class Writer:
 
     def delete_many(self, key_columns: Sequence[pa.Array]) -> Work:
         codecs = self.codecs
-        keys = list(dict.fromkeys(split(codecs.keys.encode_columns(key_columns))))
-        keys = sorted(key for key in keys if len(key) <= MAX_KEY)
+        wanted = pc.unique(codecs.keys.encode_columns(key_columns))
+        wanted = wanted.filter(pa.array(lengths(wanted) <= MAX_KEY))
+        keys = _taken(wanted, _rounds(wanted)[0])
+        positions = glue(codecs.prefix, keys).to_pylist()
 
         def work(transaction: Transaction) -> None:
             codecs.check_definition(transaction)
-            at = [codecs.prefix + key for key in keys]
-            old = list(map(transaction.get, at))
-            there = [row is not None for row in old]
-            self._append_many(
-                transaction, EntryKind.DELETE, list(compress(keys, there)), list(compress(old, there)), None
-            )
-            for position in compress(at, there):
+            old = _stored(transaction, positions)
+            there = ~nulls(old)
+            mask = pa.array(there)
+            gone = old.filter(mask)
+            self._append_many(transaction, EntryKind.DELETE, keys.filter(mask), gone, null_column(len(gone)))
+            for position in compress(positions, there.tolist()):
                 transaction.delete(position)
-            codecs.add_to_count(transaction, -sum(there))
+            codecs.add_to_count(transaction, -len(gone))
 
         return work
 
-    def _split_keys(self, encoded: pa.LargeBinaryArray) -> list[bytes]:
-        keys = split(encoded)
-        longest = max(map(len, keys), default=0)
+    def _checked(self, keys: Bytes) -> Bytes:
+        """Keys none of which is too long."""
+        sizes = lengths(keys)
+        longest = int(sizes.max(initial=0))
         if longest > MAX_KEY:
-            key = next(key for key in keys if len(key) == longest)
+            key = keys[int(sizes.argmax())].as_py()
             raise too_long(self.codecs.table, self.codecs.keys.decode(key), longest)
         return keys
 
-    def _append_many(
-        self,
-        transaction: Transaction,
-        kind: EntryKind,
-        keys: list[bytes],
-        old: list[bytes | None],
-        new: list[bytes] | None,
-    ) -> None:
-        if not keys:
-            return
+    def _append_many(self, transaction: Transaction, kind: EntryKind, keys: Bytes, old: Bytes, new: Bytes) -> None:
         map_ = self.topology.current(transaction)
-        nodes, incarnations = map_.locate(np.fromiter(map(crc32, keys), np.uint32, len(keys)))
+        nodes, incarnations = map_.locate(tokens_of(keys))
+        entries = blocks.Entries(kind, keys, old, new, incarnations)
         for node in np.unique(nodes).tolist():
-            mine = nodes == node
-            picks = mine.tolist()
-            entries = blocks.Entries(
-                kind,
-                list(compress(keys, picks)),
-                list(compress(old, picks)),
-                None if new is None else list(compress(new, picks)),
-                incarnations[mine],
-            )
-            self._append_node(transaction, map_, node, entries)
+            self._append_node(transaction, map_, node, entries.take(np.flatnonzero(nodes == node)))
 
     def _append_node(self, transaction: Transaction, map_: Map, node: int, entries: blocks.Entries) -> None:
         first = last_sequence(transaction, map_, node) + 1
@@ -204,37 +202,56 @@ def _no_value(table: Table, key: tuple[object, ...], name: str) -> MissingColumn
     )
 
 
-def _rounds(keys: list[bytes]) -> list[list[int]]:
+class _Part:
+    """Rows of a batch in key order, each key once."""
+
+    def __init__(
+        self, incoming: Incoming | None, keys: Bytes, rows: Bytes | None, patches: Bytes | None, prefix: bytes
+    ) -> None:
+        self.incoming = incoming
+        """Where old rows must be merged in; else ``rows`` are whole."""
+        self.keys = keys
+        self.rows = rows
+        self.patches = patches
+        """What the log takes, where it takes no before-images."""
+        self.places: list[bytes] = glue(prefix, keys).to_pylist()
+
+
+def _rounds(keys: Bytes) -> list[Ints | None]:
     """Positions in key order, each key at most once a round: the second write of a key in a
-    batch goes to the second round, and so on."""
-    count = len(keys)
-    order = list(range(count))
-    if any(map(bytes.__ge__, keys, keys[1:])):
-        order.sort(key=keys.__getitem__)
-    if len(set(keys)) == count:
+    batch goes to the second round, and so on. None: all of them, as they stand."""
+    if len(keys) < 2 or pc.all(pc.less(keys[:-1], keys[1:])).as_py():
+        return [None]
+    order: Ints = pc.array_sort_indices(keys).to_numpy().astype(np.int64)
+    ordered = keys.take(pa.array(order))
+    repeats = pc.equal(ordered[:-1], ordered[1:]).to_numpy(zero_copy_only=False)
+    if not repeats.any():
         return [order]
-    rounds: list[list[int]] = []
-    seen: dict[bytes, int] = {}
-    for index in order:
-        turn = seen.get(keys[index], 0)
-        seen[keys[index]] = turn + 1
-        if turn == len(rounds):
-            rounds.append([])
-        rounds[turn].append(index)
-    return rounds
+    position = np.arange(len(order))
+    first = np.where(np.concatenate([[False], repeats]), 0, position)
+    turn = position - np.maximum.accumulate(first)
+    return [order[turn == number] for number in range(int(turn.max()) + 1)]
 
 
-def _take(incoming: Incoming, chosen: list[int]) -> Incoming:
-    indices = pa.array(chosen, pa.int64())
-    positions: npt.NDArray[np.int64] = np.asarray(chosen, np.int64)
+def _take(incoming: Incoming, chosen: Ints | None) -> Incoming:
+    if chosen is None:
+        return incoming
+    indices = pa.array(chosen)
     return Incoming(
         keys=[column.take(indices) for column in incoming.keys],
         values=[column.take(indices) for column in incoming.values],
-        given=[given if isinstance(given, bool) else given[positions] for given in incoming.given],
+        given=[given if isinstance(given, bool) else given[chosen] for given in incoming.given],
     )
 
 
-def _taken(rows: pa.LargeBinaryArray, chosen: list[int]) -> pa.LargeBinaryArray:
-    if len(chosen) == len(rows) and chosen[0] == 0 and chosen[-1] == len(rows) - 1 and chosen == list(range(len(rows))):
-        return rows
-    return rows.take(pa.array(chosen, pa.int64()))
+def _taken(column: Bytes, chosen: Ints | None) -> Bytes:
+    return column if chosen is None else column.take(pa.array(chosen))
+
+
+def _stored(transaction: Transaction, places: list[bytes]) -> Bytes:
+    """What stands at the places, which ascend; null where nothing does. A run of places with
+    nothing in between, as in a first load, costs one look-up."""
+    cursor = transaction.cursor()
+    if places and (not cursor.set_range(places[0]) or cursor.key() > places[-1]):
+        return null_column(len(places))
+    return pa.array(list(map(transaction.get, places)), BINARY)
