@@ -317,19 +317,6 @@ def test_every_kind_of_damage_is_told_by_both_decoders(name: str) -> None:
         assert caught.value.detail
 
 
-def test_damaged_rows_are_found_among_good_ones() -> None:
-    codec = RowCodec(ORDERS)
-    good = codec.encode([1.0, "a", "b"])
-    rows = [good] * 50
-    rows[7] = BAD_ROWS["not UTF-8"]
-    rows[31] = BAD_ROWS["cut in the slots"]
-    assert codec.damaged(stored(rows)) == {7: "a text is not UTF-8", 31: "the row is shorter than its columns"}
-    assert codec.damaged(stored([good] * 3)) == {}
-    assert codec.damaged(stored([])) == {}
-    patch = codec.encode_patch({"name": "x"})
-    assert codec.damaged(stored([patch, patch[:-1]]), patches=True).keys() == {1}
-
-
 def test_a_decimal_or_time_out_of_range_is_damage() -> None:
     schema = Schema.of({"id": "BIGINT", "d": "DECIMAL(3,1)", "e": "DECIMAL(20,0)", "t": "TIME"}, key=["id"])
     codec = RowCodec(schema)

@@ -168,20 +168,6 @@ class RowCodec:
         masks = [column.to_numpy(zero_copy_only=False) for column in columns[len(numbers) :]]
         return columns[: len(numbers)], masks
 
-    def damaged(self, rows: pa.LargeBinaryArray, *, patches: bool = False) -> dict[int, str]:
-        """Which rows cannot be decoded, and why: found by halving, so that one damaged row
-        among many costs a few more decodings, and none costs one."""
-        try:
-            self._decode_columns(rows, range(len(self.names)), named=patches)
-        except DamagedEntryError as error:
-            if len(rows) == 1:
-                return {0: error.detail or error.message}
-            half = len(rows) // 2
-            first = self.damaged(rows.slice(0, half), patches=patches)
-            second = self.damaged(rows.slice(half), patches=patches)
-            return first | {half + at: reason for at, reason in second.items()}
-        return {}
-
     def _decode_columns(self, rows: pa.LargeBinaryArray, wanted: Sequence[int], *, named: bool) -> list[pa.Array]:
         """The wanted columns, followed, if the rows are patches, by which rows name each."""
         if rows.null_count:

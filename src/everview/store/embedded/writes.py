@@ -69,9 +69,7 @@ class Writer:
             for name in codecs.required:
                 if name not in given:
                     raise _no_value(codecs.table, key, name)
-            return codecs.rows.encode([given.get(name) for name in codecs.names])
-        before = codecs.rows.decode_row(key, old)
-        return codecs.rows.encode([given[name] if name in given else before[name] for name in codecs.names])
+        return codecs.rows.apply(old, given)
 
     def delete_one(self, key_values: Sequence[object]) -> Work:
         codecs = self.codecs
@@ -103,8 +101,9 @@ class Writer:
         codecs = self.codecs
         keys = self._checked(codecs.keys.encode_columns(incoming.keys))
         whole = all(given is True for given in incoming.given)
-        patches = None if self.images else codecs.rows.encode_patch_columns(incoming.values, incoming.given)
-        complete = codecs.rows.encode_columns(incoming.values) if whole else None
+        count = len(incoming)
+        patches = None if self.images else codecs.rows.encode_patch_columns(incoming.values, incoming.given, count)
+        complete = codecs.rows.encode_columns(incoming.values, count) if whole else None
         parts = [
             _Part(
                 incoming=_take(incoming, chosen) if complete is None else None,
