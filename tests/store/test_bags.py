@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from everview.errors import DamagedEntryError, InputError, KeyTooLongError, StaleEpochError
 from everview.store.contract import BagEnds, BagRows, StateTable
 from everview.store.embedded import bag_cuts
+from everview.store.embedded.entries import rank
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.views import EmbeddedViews
 from tests.store.state_files import Files, Killed, bag, bag_epoch, begin, changes, column
@@ -294,6 +296,8 @@ def test_columns_that_do_not_fit_are_refused(views: EmbeddedViews) -> None:
         views.write_bags(TABLE, number, BagRows(good.keys, column([None]), good.counts))
     with pytest.raises(InputError, match="null"):
         views.write_bags(TABLE, number, BagRows(column([None]), good.entries, good.counts))
+    with pytest.raises(InputError, match="large_binary"):
+        views.write_bags(TABLE, number, BagRows(good.keys, pa.array([b"a"], pa.binary()), good.counts))
     with pytest.raises(KeyTooLongError, match="506 bytes"):
         views.write_bags(TABLE, number, changes([(b"k" * 506, b"a", 1)]))
     assert views.write_bags(TABLE, number, changes([])).keys.to_pylist() == []
@@ -312,6 +316,27 @@ def test_a_chunk_that_cannot_be_decoded_is_reported(files: Files, views: Embedde
             shard.update(partial(overwrite, key, broken))
         with pytest.raises(DamagedEntryError, match="minima"):
             views.write_bags(TABLE, number, changes([(b"k", b"a", 1)]))
+
+
+def test_a_chunk_at_the_end_of_a_large_bag_that_cannot_be_decoded_is_reported(
+    files: Files, views: EmbeddedViews
+) -> None:
+    bag_epoch(views, TABLE, [(b"k", entry, 1) for entry in NARROW[:1000]])
+    key = b"\0\0\0\5\0\1k" + NARROW[999]
+    broken = struct.pack("<QIIQ", 1, 9, 0, 5 << 32 | 8 << 8)
+    for shard in files.shards:
+        shard.update(partial(overwrite, key, broken))
+    with pytest.raises(DamagedEntryError, match="minima"):
+        views.write_bags(TABLE, begin(views).epoch, changes([(b"k", NARROW[0], 1)]))
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(max_size=3) | st.binary(max_size=50) | st.just(b"a" * 40), max_size=30))
+def test_codes_order_as_entries_do(entries: list[bytes]) -> None:
+    codes, rows = rank(column([b"before", *entries, b"after"])[1:-1])
+    distinct = sorted(set(entries))
+    assert [distinct[code] for code in codes.tolist()] == entries
+    assert [entries[row] for row in rows.tolist()] == distinct
 
 
 # ------------------------------------------------------------------ against a model

@@ -364,6 +364,26 @@ def test_columns_that_do_not_fit_are_refused(views: EmbeddedViews, wrong: Puts) 
         views.write(TABLE, begin(views).epoch, wrong)
 
 
+def test_a_column_of_another_type_is_refused(views: EmbeddedViews) -> None:
+    number = begin(views).epoch
+    narrow = pa.array([b"k"], pa.binary())
+    for wrong in (Puts(narrow, column([b"v"])), Puts(column([b"k"]), narrow), Puts(column([b"k"]), narrow, narrow)):
+        with pytest.raises(InputError, match="large_binary"):
+            views.write(TABLE, number, wrong)
+    for keys in (narrow, pa.chunked_array([column([b"k"])])):
+        with pytest.raises(InputError, match="large_binary"):
+            views.read(TABLE, keys, number)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1 << 32])
+def test_a_table_needs_an_id_of_its_own(views: EmbeddedViews, wrong: int) -> None:
+    table = StateTable(wrong, "nobody", "main")
+    number = epoch(views, TABLE)
+    for call in (lambda: views.drop(table), lambda: views.scan(table, b"", number)):
+        with pytest.raises(InputError, match="nobody cannot have the id"):
+            call()
+
+
 @pytest.mark.parametrize("few", [0, 32])
 @pytest.mark.parametrize("record", [b"short", b"x" * 16, bytes(16) + b"x"])
 def test_a_record_that_cannot_be_decoded_is_reported(

@@ -26,20 +26,19 @@ The columns of a write, for two bags of which k2 is new::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from everview.errors import DamagedEntryError, InputError
 from everview.store.contract import BagEnds, BagRows, Bytes, StateTable
 from everview.store.embedded.bag_cuts import Content, Pieces, Touched, cut_bag
-from everview.store.embedded.chunks import MORE, decode, encode, read_heads, words_of
+from everview.store.embedded.bag_regions import Bags, Chain, Regions, find_regions, large_among
+from everview.store.embedded.chunks import decode, encode
 from everview.store.embedded.entries import Alphabet, entries_of, in_one_alphabet, sort_rows
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epochs import require_kept
-from everview.store.embedded.large_bags import Ends, LargeBag, Region
+from everview.store.embedded.large_bags import Ends, LargeBag
 from everview.store.embedded.ragged import (
     BINARY,
     EMPTY,
@@ -50,93 +49,11 @@ from everview.store.embedded.ragged import (
     concat,
     gather,
     glue,
-    lengths,
     offsets_of,
 )
-from everview.store.embedded.records import (
-    Door,
-    check_keys,
-    fetch,
-    inverse,
-    route,
-    table_prefix,
-    write_routed,
-)
+from everview.store.embedded.records import Door, check_types, fetch, inverse, write_routed
 from everview.store.embedded.snapshots import Core
 from everview.store.embedded.versions import Versions
-
-FRAME = 6
-"""Bytes of a chunk's key before the bag's key: the table, and the length of the bag's key."""
-
-
-@dataclass(frozen=True)
-class _Bags:
-    """The distinct bags of a call, numbered in the order (shard, key)."""
-
-    sorted_keys: Bytes
-    place: Ints
-    """Where each bag stands among the sorted keys."""
-    of_row: Ints
-    """The bag of each row of the call."""
-    prefixes: list[bytes]
-    """The keys of the first chunks, with which the keys of all chunks begin."""
-    framed: Bytes
-    edges: list[int]
-
-    @staticmethod
-    def of(table: StateTable, keys: Bytes, shards: int) -> _Bags:
-        check_keys(table, keys, KEY_LIMIT - FRAME)
-        encoded = keys.dictionary_encode()
-        order = pc.array_sort_indices(encoded.dictionary)
-        sorted_keys = encoded.dictionary.take(order)
-        path = route(sorted_keys, shards)
-        number = inverse(path.order)[inverse(order.to_numpy().astype(np.int64))]
-        sizes = lengths(path.keys).astype(">u2")
-        framed = glue(table_prefix(table.id), column_of(sizes, np.arange(len(sizes) + 1) * 2), path.keys)
-        of_row = number[encoded.indices.to_numpy()]
-        return _Bags(sorted_keys, path.order, of_row, framed.to_pylist(), framed, path.edges)
-
-    def __len__(self) -> int:
-        return len(self.prefixes)
-
-    def shard(self, bag: int) -> int:
-        return int(np.searchsorted(self.edges, bag, "right")) - 1
-
-    def key(self, bag: int) -> bytes:
-        return self.prefixes[bag][FRAME:]
-
-
-@dataclass(frozen=True)
-class _Chain:
-    """What was found of a bag of several chunks."""
-
-    bag: int
-    shard: int
-    prefix: bytes
-    regions: list[Region]
-    before: Ends
-    """First and last entry of the whole bag."""
-    last_bound: bytes
-
-    @property
-    def whole(self) -> bool:
-        """Whether every chunk of the bag is touched."""
-        bounds = [region.bound for region in self.regions]
-        return bounds[0] == b"" and [region.following for region in self.regions] == [*bounds[1:], None]
-
-
-@dataclass(frozen=True)
-class _Regions:
-    """The chunks that changes fall into, in the order of bags and bounds."""
-
-    bag: Ints
-    bounds: dict[int, bytes]
-    """The bounds that are not empty, by region."""
-    records: Versions
-    of_row: Ints
-    chains: list[tuple[int, _Chain]]
-    """Bags of several chunks, each with the number of its first region."""
-
 
 # ------------------------------------------------------------------ reading
 
@@ -144,10 +61,10 @@ class _Regions:
 def read_bags(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: int) -> BagRows:
     if not len(keys):
         return BagRows(EMPTY, EMPTY, pa.array([], pa.int64()))
-    bags = _Bags.of(table, keys, len(doors))
+    bags = Bags.of(table, keys, len(doors))
     records = fetch(doors, table, bags.prefixes, bags.edges, as_of)
     bag_of_chunk = np.arange(len(bags))
-    large = _large(Versions(records, table.name), as_of, table)
+    large = large_among(Versions(records, table.name), as_of, table)
     if len(large):
         held: list[Sequence[bytes]] = [(record,) for record in records]
         for bag in large.tolist():
@@ -167,13 +84,6 @@ def read_bags(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: int)
     )
 
 
-def _large(firsts: Versions, as_of: int, table: StateTable) -> Ints:
-    """The bags whose first chunk says that others may follow."""
-    starts, _, absent = firsts.as_of(as_of)
-    heads = read_heads(words_of(firsts.data, table.name), starts, absent)
-    return np.flatnonzero(heads.flags & MORE)
-
-
 # ------------------------------------------------------------------ writing
 
 
@@ -181,8 +91,8 @@ def write_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int,
     _check(table, changes)
     if not len(changes.keys):
         return BagEnds(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY)
-    bags = _Bags.of(table, changes.keys, len(doors))
-    regions = _find_regions(doors, table, bags, changes.entries, epoch - 1)
+    bags = Bags.of(table, changes.keys, len(doors))
+    regions = find_regions(doors, table, bags, changes.entries, epoch - 1)
     count = len(regions.bag)
 
     starts, ends, absent = regions.records.as_of(epoch - 1)
@@ -191,7 +101,7 @@ def write_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int,
     region, codes, counts = _add_up(
         np.concatenate([old.chunk, regions.of_row]),
         np.concatenate([old_codes, new_codes]),
-        np.concatenate([old.counts, changes.counts.to_numpy()]),
+        np.concatenate([old.counts, changes.counts.cast(pa.int64()).to_numpy()]),
         count,
     )
     if len(counts) and counts.min() < 0:
@@ -209,62 +119,9 @@ def write_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int,
 def _check(table: StateTable, changes: BagRows) -> None:
     if not len(changes.keys) == len(changes.entries) == len(changes.counts):
         raise InputError(f"the columns of a write to state table {table.name} differ in length")
+    check_types(table, changes.entries)
     if changes.entries.null_count or changes.counts.null_count:
         raise InputError(f"an entry or a count in a write to state table {table.name} is null")
-
-
-def _find_regions(doors: Sequence[Door], table: StateTable, bags: _Bags, entries: Bytes, as_of: int) -> _Regions:
-    """Read the chunks that the entries fall into."""
-    records = fetch(doors, table, bags.prefixes, bags.edges, as_of)
-    firsts = Versions(records, table.name)
-    large = _large(firsts, as_of, table)
-    if not len(large):
-        return _Regions(np.arange(len(bags)), {}, firsts, bags.of_row, [])
-
-    is_large = np.zeros(len(bags), np.bool_)
-    is_large[large] = True
-    rows = np.flatnonzero(is_large[bags.of_row])
-    part = entries.take(pa.array(rows))
-    order = pc.array_sort_indices(part).to_numpy().astype(np.int64)
-    order = order[np.argsort(bags.of_row[rows][order], kind="stable")]
-    rows, plain = rows[order], part.take(pa.array(order)).to_pylist()
-    cuts = np.searchsorted(bags.of_row[rows], np.arange(len(bags) + 1)).tolist()
-
-    chains: list[_Chain] = []
-    for bag in large.tolist():
-        with doors[bags.shard(bag)]() as txn:
-            require_kept(txn, table.group, as_of)
-            chains.append(
-                _find_chain(
-                    LargeBag(txn, table.name, bags.prefixes[bag], as_of), bags, bag, plain[cuts[bag] : cuts[bag + 1]]
-                )
-            )
-
-    sizes = np.ones(len(bags), np.int64)
-    sizes[large] = [len(chain.regions) for chain in chains]
-    base = offsets_of(sizes)
-    of_row = base[bags.of_row]
-    held: list[Sequence[bytes]] = [(record,) for record in records]
-    bounds: dict[int, bytes] = {}
-    for chain in chains:
-        held[chain.bag] = [region.record for region in chain.regions]
-        for number, region in enumerate(chain.regions, int(base[chain.bag])):
-            of_row[rows[cuts[chain.bag] + region.first : cuts[chain.bag] + region.stop]] = number
-            bounds[number] = region.bound
-    flat = Versions([record for part in held for record in part], table.name)
-    numbered = [(int(base[chain.bag]), chain) for chain in chains]
-    return _Regions(np.repeat(np.arange(len(bags)), sizes), bounds, flat, of_row, numbered)
-
-
-def _find_chain(large: LargeBag, bags: _Bags, bag: int, entries: list[bytes]) -> _Chain:
-    regions = large.regions(entries)
-    last_bound = large.last()
-    first = large.ends_in(b"")
-    if first is None and regions[0].following is not None:
-        first = large.ends_in(regions[0].following)
-    last = large.ends_in(last_bound)
-    before = (first[0], last[1]) if first and last else None
-    return _Chain(bag, bags.shard(bag), bags.prefixes[bag], regions, before, last_bound)
 
 
 def _add_up(regions: Ints, codes: Words, counts: Ints, region_count: int) -> tuple[Ints, Words, Ints]:
@@ -281,7 +138,7 @@ def _add_up(regions: Ints, codes: Words, counts: Ints, region_count: int) -> tup
 
 
 def _negative(
-    table: StateTable, bags: _Bags, regions: _Regions, region: Ints, codes: Words, counts: Ints, alphabet: Alphabet
+    table: StateTable, bags: Bags, regions: Regions, region: Ints, codes: Words, counts: Ints, alphabet: Alphabet
 ) -> DamagedEntryError:
     row = int(np.argmax(counts < 0))
     key = bags.key(int(regions.bag[region[row]]))
@@ -309,8 +166,8 @@ def _ends(alphabet: Alphabet, codes: Words, edges: Ints) -> tuple[Bytes, Bytes]:
 def _bag_ends(
     doors: Sequence[Door],
     table: StateTable,
-    bags: _Bags,
-    regions: _Regions,
+    bags: Bags,
+    regions: Regions,
     content: Content,
     before: tuple[Bytes, Bytes],
     after: tuple[Bytes, Bytes],
@@ -333,7 +190,7 @@ def _bag_ends(
     return BagEnds(bags.sorted_keys, *(column.take(order) for column in columns))
 
 
-def _ends_after(large: LargeBag, base: int, chain: _Chain, content: Content) -> tuple[bytes | None, bytes | None]:
+def _ends_after(large: LargeBag, base: int, chain: Chain, content: Content) -> tuple[bytes | None, bytes | None]:
     """First and last entry once the changes are applied. From either end, chunks that have
     just lost their last entry are passed over; what is not touched is as it was."""
     touched = {region.bound: number for number, region in enumerate(chain.regions, base)}
@@ -372,8 +229,8 @@ def _write(
     core: Core,
     table: StateTable,
     epoch: int,
-    bags: _Bags,
-    regions: _Regions,
+    bags: Bags,
+    regions: Regions,
     content: Content,
     counts: Ints,
     base: tuple[Ints, Ints, Mask],
@@ -407,7 +264,7 @@ def _write(
     write_routed(core, table, epoch, keys, current, previous, edges)
 
 
-def _cut_specially(bags: _Bags, regions: _Regions, content: Content) -> Pieces:
+def _cut_specially(bags: Bags, regions: Regions, content: Content) -> Pieces:
     """Cut the bags that are not simply one chunk before and after."""
     pieces = Pieces()
     chains = {chain.bag: (base, chain) for base, chain in regions.chains}

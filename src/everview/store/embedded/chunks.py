@@ -235,10 +235,6 @@ def ends_of(chunk: bytes) -> tuple[bytes, bytes] | None:
     return chunk[data : data + ends[0]], chunk[data + before_last : data + ends[-1]]
 
 
-def is_empty(chunk: bytes) -> bool:
-    return not _HEADER.unpack_from(chunk)[2]
-
-
 def damaged_chunk(table: str) -> DamagedEntryError:
     return DamagedEntryError(
         f"a chunk of a bag of state table {table} cannot be decoded",

@@ -4,8 +4,8 @@ One sentence: entries are sorted, compared and summed as 64-bit codes, and an
 :class:`Alphabet` says which code stands for which entry.
 
 Entries that are all equally long, one to eight bytes, are their own codes: the bytes read
-as a big-endian number. For all others the alphabet is the sorted list of the distinct
-entries at hand, and a code is the place in it::
+as a big-endian number. For all others the alphabet is the distinct entries at hand in
+their order, and a code is the place in it::
 
     b"\\x00\\x07", b"\\x01\\x00"            codes 7, 256     (width 2)
     b"pear", b"fig", b"pear"             codes 1, 0, 1    (alphabet: fig, pear)
@@ -13,8 +13,9 @@ entries at hand, and a code is the place in it::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -45,27 +46,28 @@ class Entries:
 
 @dataclass(frozen=True)
 class Alphabet:
-    """What codes stand for."""
+    """What codes stand for: themselves, or code c for the entry in row ``rows[c]``."""
 
     width: int
-    sorted_entries: Bytes | None = None
+    column: Bytes | None = None
+    rows: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def entries(self, codes: Words, absent: Mask | None = None) -> Bytes:
-        if self.sorted_entries is None:
+        if self.column is None:
             return from_codes(codes, self.width, absent)
-        return self.sorted_entries.take(pa.array(codes, mask=absent))
+        return self.column.take(pa.array(self.rows[codes], mask=absent))
 
     def entry(self, code: int) -> bytes:
-        if self.sorted_entries is None:
+        if self.column is None:
             return code.to_bytes(WIDEST, "big")[WIDEST - self.width :]
-        found: bytes = self.sorted_entries[code].as_py()
+        found: bytes = self.column[int(self.rows[code])].as_py()
         return found
 
     def sizes(self, codes: Words) -> Ints:
         """How many bytes the entries have."""
-        if self.sorted_entries is None:
+        if self.column is None:
             return np.full(len(codes), self.width, np.int64)
-        return lengths(self.sorted_entries)[codes]
+        return lengths(self.column)[self.rows[codes]]
 
 
 def narrow_width(column: Bytes) -> int:
@@ -105,21 +107,88 @@ def in_one_alphabet(parts: Sequence[Entries]) -> tuple[Alphabet, list[Words]]:
     widths = {part.width for part in parts if len(part)}
     if len(widths) == 1 and VARIABLE not in widths:
         return Alphabet(widths.pop()), [part.codes for part in parts]
-    encoded = concat(*(part.as_column() for part in parts)).dictionary_encode()
-    distinct = encoded.dictionary
-    order = pc.array_sort_indices(distinct)
-    rank = np.empty(len(distinct), np.uint64)
-    rank[order.to_numpy()] = np.arange(len(distinct), dtype=np.uint64)
-    codes = rank[encoded.indices.to_numpy()]
+    column = concat(*(part.as_column() for part in parts))
+    codes, rows = rank(column)
     cuts = np.cumsum([len(part) for part in parts])[:-1]
-    return Alphabet(VARIABLE, distinct.take(order)), np.split(codes, cuts)
+    return Alphabet(VARIABLE, column, rows), np.split(codes, cuts)
+
+
+def rank(column: Bytes) -> tuple[Words, Ints]:
+    """The place of each entry among the distinct ones, and for each place a row that has it.
+
+    Entries are sorted by their first eight bytes as one number, those that tie by the next
+    eight, and so on. What still ties after DEEPEST numbers is left to Arrow; what ties at
+    its end is the same but for zero bytes at the end of the longer, so the length decides.
+    """
+    order = np.arange(len(column))
+    fresh = np.zeros(len(column), np.bool_)
+    fresh[:1] = True
+    tied = order.copy()
+    sizes = lengths(column)
+    for digit in _digits(column, sizes):
+        rows = order[tied]
+        key = digit(rows)
+        groups = np.cumsum(fresh[tied]) - 1
+        by_key = sort_rows(groups, key, int(groups[-1]) + 1 if len(groups) else 0)
+        order[tied] = rows[by_key]
+        key = key[by_key]
+        fresh[tied[1:]] |= key[1:] != key[:-1]
+        last = np.append(fresh[1:], True)
+        tied = np.flatnonzero(~(fresh & last))
+        if not len(tied):
+            break
+    codes = np.empty(len(column), np.uint64)
+    codes[order] = np.cumsum(fresh) - 1
+    return codes, order[fresh]
+
+
+DEEPEST = 4
+
+
+def _digits(column: Bytes, sizes: Ints) -> Iterator[Callable[[Ints], Words]]:
+    """What entries are sorted by, one after the other, as functions of rows."""
+    starts = places(column)[:-1]
+    padded = np.concatenate([np.frombuffer(content(column), np.uint8), np.zeros(WIDEST, np.uint8)])
+    at_every_byte: Words = np.ndarray((len(padded) - WIDEST + 1,), ">u8", padded, 0, (1,))
+    longest = int(sizes.max(initial=0))
+
+    def word(rows: Ints, depth: int) -> Words:
+        left = np.clip(sizes[rows] - WIDEST * depth, 0, WIDEST)
+        place = np.minimum(starts[rows] + WIDEST * depth, len(at_every_byte) - 1)
+        found: Words = at_every_byte[place].astype(np.uint64) & _KEPT[left]
+        return found
+
+    for depth in range(DEEPEST):
+        if WIDEST * depth < longest:
+            yield partial(word, depth=depth)
+    if longest > WIDEST * DEEPEST:
+        yield lambda rows: _rank_by_arrow(column.take(pa.array(rows)))
+    else:
+        yield lambda rows: sizes[rows].astype(np.uint64)
+
+
+_KEPT = np.array([(1 << 64) - (1 << (64 - 8 * left)) for left in range(WIDEST + 1)], np.uint64)
+"""A mask of the first bytes of a word, for each number of bytes that an entry still has."""
+
+
+def _rank_by_arrow(column: Bytes) -> Words:
+    encoded = column.dictionary_encode()
+    places_of: Words = np.empty(len(encoded.dictionary), np.uint64)
+    places_of[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(places_of), dtype=np.uint64)
+    codes: Words = places_of[encoded.indices.to_numpy()]
+    return codes
 
 
 def sort_rows(groups: Ints, codes: Words, group_count: int) -> Ints:
-    """The order by (group, code). Numpy sorts 16-bit numbers by radix, so the groups, which
-    are small numbers, go in one or two such passes over the codes' order."""
+    """The order by (group, code): as one number where both fit into 64 bits. Else the groups,
+    which are small numbers, go in one or two passes over the codes' order; numpy sorts
+    16-bit numbers by radix."""
+    group_bits = max(group_count - 1, 0).bit_length()
+    code_bits = int(codes.max(initial=0)).bit_length()
+    if group_bits + code_bits <= 64:
+        return np.argsort((groups.astype(np.uint64) << np.uint64(code_bits)) | codes if group_bits else codes)
     order = np.argsort(codes)
-    for shift in range(0, max(group_count - 1, 1).bit_length(), 16):
+    for shift in range(0, group_bits, 16):
         digit = ((groups[order] >> shift) & 0xFFFF).astype(np.uint16)
         order = order[np.argsort(digit, kind="stable")]
     return order

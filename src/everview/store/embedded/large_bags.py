@@ -16,12 +16,13 @@ made) are passed over.
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from everview.store.embedded.chunks import ends_of, is_empty
+from everview.store.embedded.chunks import damaged_chunk, ends_of
 from everview.store.embedded.environment import KEY_LIMIT, Transaction
 from everview.store.embedded.versions import value_as_of
 
@@ -61,7 +62,7 @@ class LargeBag:
         it is empty, so that a bag which loses its last entry loses that chunk too."""
         found: list[Region] = []
         at = 0
-        if is_empty(self.chunk(b"") or bytes(8)):
+        if self.ends_in(b"") is None:
             found.append(self._region(entries, 0, b""))
             at = found[0].stop
         while at < len(entries):
@@ -113,7 +114,10 @@ class LargeBag:
     def ends_in(self, bound: bytes) -> Ends:
         """First and last entry of the chunk with this bound."""
         chunk = self.chunk(bound)
-        return None if chunk is None else ends_of(chunk)
+        try:
+            return None if chunk is None else ends_of(chunk)
+        except struct.error:
+            raise damaged_chunk(self._table) from None
 
     def _step(self, *, forward: bool) -> bytes | None:
         """Moves the cursor to the next or the previous chunk that is there; its bound."""

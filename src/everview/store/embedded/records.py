@@ -66,8 +66,14 @@ SCAN_BLOCK = 4096
 FEW = 32
 """Records up to which one after the other is faster than all in columns."""
 
-table_prefix = struct.Struct(">I").pack
 _INDEX = struct.Struct(">QI8s")
+
+
+def space_of(table: StateTable) -> bytes:
+    """What the keys of a table's records begin with."""
+    if not 0 < table.id < 1 << 32:
+        raise InputError(f"state table {table.name} cannot have the id {table.id}", hint="ids are 1 to 2³² − 1")
+    return struct.pack(">I", table.id)
 
 
 @dataclass(frozen=True)
@@ -101,8 +107,19 @@ def inverse(order: Ints) -> Ints:
     return back
 
 
+def check_types(table: StateTable, *columns: Bytes | None) -> None:
+    """Refuse columns of another type, whose buffers would be misread."""
+    for column in columns:
+        if column is not None and not isinstance(column, pa.LargeBinaryArray):
+            raise InputError(
+                f"state table {table.name} takes bytes as large_binary arrays, not {type(column).__name__}",
+                hint="cast the column to pyarrow.large_binary()",
+            )
+
+
 def check_keys(table: StateTable, keys: Bytes, limit: int) -> None:
     """Refuse what cannot be a key."""
+    check_types(table, keys)
     if keys.null_count:
         raise InputError(f"a key of state table {table.name} is null")
     longest = int(lengths(keys).max(initial=0))
@@ -123,15 +140,16 @@ def read_records(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: i
         return _read_few(doors, table, keys, as_of)
     check_keys(table, keys, RECORD_KEY_LIMIT)
     path = route(keys, len(doors))
-    found = fetch(doors, table, glue(table_prefix(table.id), path.keys).to_pylist(), path.edges, as_of)
+    found = fetch(doors, table, glue(space_of(table), path.keys).to_pylist(), path.edges, as_of)
     return Versions(found, table.name).values(as_of, inverse(path.order))
 
 
 def _read_few(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: int) -> Bytes:
+    check_types(table, keys)
     plain = keys.to_pylist()
     if any(key is None or len(key) > RECORD_KEY_LIMIT for key in plain):
         check_keys(table, keys, RECORD_KEY_LIMIT)
-    prefix = table_prefix(table.id)
+    prefix = space_of(table)
     values: list[bytes | None] = []
     for key in plain:
         with doors[zlib.crc32(key) % len(doors)]() as txn:
@@ -158,7 +176,7 @@ def scan_records(
     """Every shard's first ``limit`` records, merged."""
     if limit is not None and limit < 0:
         raise InputError(f"a scan of state table {table.name} cannot have the limit {limit}")
-    space = table_prefix(table.id)
+    space = space_of(table)
     start = prefix if after is None else max(prefix, after + b"\0")
     parts = [_scan_shard(door, table, space + prefix, space + start, as_of, limit) for door in doors]
     keys, values = concat(*(part.keys for part in parts)), concat(*(part.values for part in parts))
@@ -213,10 +231,10 @@ def write_records(
 ) -> None:
     puts = puts or Puts(EMPTY, EMPTY)
     deletes = deletes or Deletes(EMPTY)
+    _check_columns(table, puts, deletes)
     keys = concat(puts.keys, deletes.keys)
     if not len(keys):
         return
-    _check_columns(table, puts, deletes)
     check_keys(table, keys, RECORD_KEY_LIMIT)
     current = concat(puts.values, null_column(len(deletes.keys)))
     previous = concat(*(_previous(doors, table, epoch, part.keys, part.previous) for part in (puts, deletes)))
@@ -227,7 +245,7 @@ def write_records(
         core,
         table,
         epoch,
-        glue(table_prefix(table.id), path.keys),
+        glue(space_of(table), path.keys),
         current.take(order),
         previous.take(order),
         path.edges,
@@ -235,6 +253,7 @@ def write_records(
 
 
 def _check_columns(table: StateTable, puts: Puts, deletes: Deletes) -> None:
+    check_types(table, puts.keys, puts.values, puts.previous, deletes.keys, deletes.previous)
     wanted = [(puts.keys, puts.values), (puts.keys, puts.previous), (deletes.keys, deletes.previous)]
     if any(other is not None and len(keys) != len(other) for keys, other in wanted):
         raise InputError(f"the columns of a write to state table {table.name} differ in length")
@@ -368,7 +387,7 @@ def _unpack(packed: bytes) -> list[bytes]:
 
 def drop_shard(core: Core, environment: Environment, table: StateTable) -> None:
     """Remove all records of a table from one shard, a bounded number at a time."""
-    prefix = table_prefix(table.id)
+    prefix = space_of(table)
 
     def work(txn: Transaction) -> int:
         with txn.cursor() as cursor:
