@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 DEADLINE = 120
 SEED = 20
 STEPS = 200
+EPOCHS = 100
 
 
 class Worker:

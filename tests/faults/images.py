@@ -3,10 +3,12 @@
 One sentence: since the last sync every sector of every file may or may not have reached the
 disk, so an image takes each from a random moment between that sync and the end.
 
-A :class:`Film` is a row of copies of the directory taken while work went on. Each copy
-reads the file of durable points first: that file is written and synced only after all others
-have been, so whoever finds durable point P in an image knows that every sector is at least as new
-as the first copy that shows P. The slot of the next point may be caught half-written.
+A :class:`Film` is a row of copies of the directory taken while work went on, each of a
+time in which the durable point did not change. The file of durable points is written and
+synced only after all others have been synced, so if an image holds point P, every sector is
+at least as new as the first copy that shows P; and no sector is newer than the last one, for
+nothing that P needs may be overwritten before the next point is on disk. That point's slot
+may be caught half-written.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SECTOR = 512
+ATTEMPTS = 1000
 DURABLE = "durable"
 SLOT = 32 * 1024
 """The file of durable points has two slots, written in turn, each synced before the next."""
@@ -30,11 +33,14 @@ class Film:
 
     def take(self) -> int:
         """Copy everything; returns the number of the frame."""
-        durable = (self.directory / DURABLE).read_bytes()
-        names = sorted(path.name for path in self.directory.iterdir() if path.is_file())
-        frame = {name: (self.directory / name).read_bytes() for name in names if name != DURABLE}
-        self.frames.append({DURABLE: durable} | frame)
-        return len(self.frames) - 1
+        for _ in range(ATTEMPTS):
+            durable = (self.directory / DURABLE).read_bytes()
+            names = sorted(path.name for path in self.directory.iterdir() if path.is_file())
+            frame = {name: (self.directory / name).read_bytes() for name in names}
+            if frame[DURABLE] == durable == (self.directory / DURABLE).read_bytes():
+                self.frames.append(frame)
+                return len(self.frames) - 1
+        raise AssertionError("the durable point never stands still")
 
     def points(self) -> list[int]:
         """The frames in which a durable point shows for the first time."""
@@ -42,20 +48,21 @@ class Film:
         return [n for n, content in enumerate(durables) if n == 0 or content != durables[n - 1]]
 
     def develop(self, target: Path, point: int, rng: random.Random) -> None:
-        """Write an image of a crash at the end of the film, with the durable point of this
-        frame on disk and perhaps a torn piece of the next."""
-        later = [n for n in self.points() if n > point]
+        """Write an image of a crash with the durable point of this frame on disk, and perhaps
+        a torn piece of the next."""
+        end = min([n for n in self.points() if n > point], default=len(self.frames))
         durable = self.frames[point][DURABLE]
-        first = point
-        if later and rng.random() < 0.5:
-            following = self.frames[later[0]][DURABLE]
-            if durable[:SLOT] == following[:SLOT] or durable[SLOT:] == following[SLOT:]:
-                durable, first = _mix([durable, following], rng), later[0]
+        if end < len(self.frames):
+            following = self.frames[end][DURABLE]
+            torn = _mix([durable, following], rng)
+            one_slot = durable[:SLOT] == following[:SLOT] or durable[SLOT:] == following[SLOT:]
+            if one_slot and torn != following:
+                durable = torn
         target.mkdir(mode=0o700)
         (target / DURABLE).write_bytes(durable)
-        for name in self.frames[first]:
+        for name in self.frames[point]:
             if name != DURABLE:
-                versions = [frame[name] for frame in self.frames[first:]]
+                versions = [frame[name] for frame in self.frames[point:end]]
                 (target / name).write_bytes(_mix(versions, rng))
 
 

@@ -20,8 +20,8 @@ from everview.store.contract import BagRows, Deletes, Puts, StateTable, Store
 from everview.store.embedded.store import EmbeddedStore
 from tests.adapters import workload
 
-LINE = 128
-PIPE = 4096
+LINE = 512
+PIPE = 8192
 """So many bytes of reports may wait to be read."""
 
 Arguments = dict[str, Any]
@@ -34,6 +34,7 @@ class Reports:
         self._descriptor = descriptor
 
     def send(self, line: str) -> None:
+        assert len(line) < LINE
         os.write(self._descriptor, line.encode().ljust(LINE - 1) + b"\n")
 
     def send_long(self, text: str) -> None:
@@ -75,7 +76,7 @@ def move(reports: Reports, arguments: Arguments) -> None:
     for number in itertools.count():
         nodes = topology.nodes()
         choice = rng.randrange(6)
-        if choice == 0 and len(nodes) < 8:
+        if choice == 0 and len(nodes) < 8 and max(nodes) < 24:
             topology.add_node()
         elif choice == 1 and len(nodes) > 2:
             topology.remove_node(rng.choice(nodes))
