@@ -195,7 +195,7 @@ def _raw(directory: Path) -> lmdb.Environment:
 
 
 def _raw_of(store: Store) -> lmdb.Environment:
-    return store._handle.base.lmdb  # type: ignore[attr-defined, no-any-return]
+    return store._handle.base.lmdb  # type: ignore[attr-defined]
 
 
 def _pairs(store: Store, space: bytes) -> list[tuple[bytes, bytes]]:

@@ -8,7 +8,7 @@ from everview.change.schema import Column, Schema
 from everview.errors import DefinitionError, UnknownColumnError
 
 ORDERS = Schema.of(
-    {"id": "BIGINT", "line": types.INTEGER, "note": "VARCHAR", "n": "INTEGER"}, key=["id", "line"], not_null=["n"]
+    {"id": "BIGINT", "line": "INTEGER", "note": "VARCHAR", "n": "INTEGER"}, key=["id", "line"], not_null=["n"]
 )
 
 

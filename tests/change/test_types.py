@@ -54,8 +54,24 @@ def test_other_spellings_are_understood(text: str, meaning: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    "|nonsense|int)|int[|decimal(39,0)|decimal(5,6)|decimal(a)|decimal(1|decimal()|struct()|struct(a)|"
-    "struct(a int, A text)|map(int)|map(int, int|list|int; drop".split("|"),
+    [
+        "",
+        "nonsense",
+        "int)",
+        "int[",
+        "decimal(39,0)",
+        "decimal(5,6)",
+        "decimal(a)",
+        "decimal(1",
+        "decimal()",
+        "struct()",
+        "struct(a)",
+        "struct(a int, A text)",
+        "map(int)",
+        "map(int, int",
+        "list",
+        "int; drop",
+    ],
 )
 def test_text_that_is_no_type_is_refused_with_a_hint(text: str) -> None:
     with pytest.raises(DefinitionError) as caught:

@@ -34,7 +34,7 @@ from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
 from everview.errors import ConflictError, DefinitionError, UnknownObjectError
-from everview.store.contract import BaseTable, Batch, Row, Snapshot, Store, TableWriter, Topology
+from everview.store.contract import BaseTable, Batch, Row, Snapshot, Store, Table, TableWriter, Topology
 from everview.store.embedded import EmbeddedStore
 from everview.store.embedded.environment import FULL_SIZE
 
@@ -201,9 +201,18 @@ class Database:
 
     def drop_table(self, name: str) -> None:
         """Drop a table and its rows."""
-        table = self.catalog.table(name)
         self.catalog.drop_table(name)
-        self.store.drop_table(table)
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        """Remove what dropped tables left in the store, also those of a drop that was killed."""
+        discarded = self.catalog.discarded()
+        for table in discarded:
+            if isinstance(table, Table):
+                self.store.drop_table(table)
+            else:
+                self.store.views.drop(table)
+        self.catalog.forget(discarded)
 
     def table(self, name: str) -> TableHandle:
         return TableHandle(self, name)

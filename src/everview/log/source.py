@@ -41,7 +41,7 @@ from everview.catalog import Catalog
 from everview.change.frontier import Frontier, Slice
 from everview.operators.plan import AggregatePlan, EpochPlan
 from everview.store.contract import Begun, Store
-from everview.store.opened import opened
+from everview.store.opened import close_opened, opened
 
 NAME = "everview_log"
 
@@ -166,6 +166,9 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, LogPartition)
         rows = [(partition.epoch, piece.node, piece.after, piece.upto) for piece in partition.slices]
         yield pa.record_batch([list(column) for column in zip(*rows, strict=True)], schema=_DESCRIPTOR)
+
+    def stop(self) -> None:
+        close_opened(self._place)
 
 
 class LogSource(DataSource):

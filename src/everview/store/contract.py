@@ -329,6 +329,8 @@ class Snapshot(StateSnapshot, Protocol):
     """One version of the whole store: views at their last committed epochs, and base tables
     at one frontier."""
 
+    def __enter__(self) -> Snapshot: ...
+
     @property
     def frontier(self) -> Frontier:
         """Where the logs end in this version: what its base tables hold."""

@@ -4,7 +4,7 @@ One sentence: whoever works inside somebody else's process (a Spark worker, a Sp
 asks here for the store and gets the one that this very process opened, never one that a
 parent process had open when it forked.
 
-The stores stay open as long as the process: its next task will want them again.
+A worker's stores stay open as long as the process: its next task will want them again.
 """
 
 from __future__ import annotations
@@ -19,13 +19,25 @@ _opened: dict[tuple[int, str, str], Store] = {}
 _guard = threading.Lock()
 
 
+def open_store(place: str, durability: str = "group") -> Store:
+    """The store at a place (a directory: the embedded store); the caller closes it."""
+    return EmbeddedStore.open(place, durability=durability)
+
+
 def opened(place: str, durability: str = "group") -> Store:
-    """The store at a place (a directory: the embedded store)."""
+    """The store at a place, opened at the first call and left open."""
     asked = (os.getpid(), place, durability)
     found = _opened.get(asked)
     if found is None:
         with _guard:
             found = _opened.get(asked)
             if found is None:
-                found = _opened[asked] = EmbeddedStore.open(place, durability=durability)
+                found = _opened[asked] = open_store(place, durability)
     return found
+
+
+def close_opened(place: str) -> None:
+    """Close what this process has opened at a place."""
+    with _guard:
+        for asked in [asked for asked in _opened if asked[:2] == (os.getpid(), place)]:
+            _opened.pop(asked).close()

@@ -20,7 +20,6 @@ from pyspark.sql import DataFrame
 from everview.catalog import Catalog
 from everview.catalog.quarantine import UNKNOWN, QuarantineEntry
 from everview.store.contract import Begun, Damage, Store
-from everview.store.opened import opened
 from everview.zones import blocks, view_server
 from everview.zones.distributor import Distributor
 from everview.zones.reports import Clock, EpochReport, Report, require_whole, total
@@ -35,9 +34,8 @@ class EpochRunner:
     group: str
     servers: int
 
-    def run(self, begun: Begun, descriptors: DataFrame) -> EpochReport:
-        """Run the epoch under way over the descriptors of its slices."""
-        store = opened(self.place)
+    def run(self, store: Store, begun: Begun, descriptors: DataFrame) -> EpochReport:
+        """Run the epoch under way over the descriptors of its slices, and commit it."""
         clock = Clock()
         started = time.perf_counter()
         with clock("spark job"):

@@ -29,7 +29,8 @@ from everview.catalog.objects import MAIN
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError, EverviewError
 from everview.log.source import NAME
-from everview.store.opened import opened
+from everview.store.contract import Store
+from everview.store.opened import open_store
 from everview.zones.epoch import EpochRunner
 from everview.zones.reports import EpochReport
 from everview.zones.session import prepared
@@ -61,13 +62,6 @@ class Pipeline:
         self.group = group
         self.reports: deque[EpochReport] = deque(maxlen=KEPT_REPORTS)
         """What the last epochs did, the newest at the end."""
-        self._store = opened(self.place)
-        if not self._store.log.guarantees.before_images:
-            raise DefinitionError(
-                f"the views of {self.place} cannot be maintained",
-                detail="its log has no before-images",
-                hint="make the store with before_images=True",
-            )
         self._spark = prepared(spark)
         self._runner = runner(self.place, group, servers)
         self._options = {
@@ -78,6 +72,7 @@ class Pipeline:
         }
         self._checkpoint = None if checkpoint is None else str(checkpoint)
         self._disposable: str | None = None
+        self._store: Store | None = None
         self._query: StreamingQuery | None = None
         self._failure: EverviewError | None = None
 
@@ -102,6 +97,7 @@ class Pipeline:
         if self._query is not None:
             raise DefinitionError(f"the pipeline of group {self.group} runs already")
         self._failure = None
+        self._store = self._open()
         checkpoint = self._checkpoint
         if checkpoint is None:
             checkpoint = self._disposable = tempfile.mkdtemp(prefix="everview-checkpoint-")
@@ -116,11 +112,25 @@ class Pipeline:
         )
         return self._query
 
+    def _open(self) -> Store:
+        store = open_store(self.place)
+        if not store.log.guarantees.before_images:
+            store.close()
+            raise DefinitionError(
+                f"the views of {self.place} cannot be maintained",
+                detail="its log has no before-images",
+                hint="make the store with before_images=True",
+            )
+        return store
+
     def stop(self) -> None:
-        """Stop after what is running now has been given up; the next start resumes it."""
+        """Stop; an epoch that is under way is given up, and resumed by the next start."""
         query, self._query = self._query, None
         if query is not None:
             query.stop()
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
         if self._disposable is not None:
             shutil.rmtree(self._disposable, ignore_errors=True)
             self._disposable = None
@@ -135,9 +145,12 @@ class Pipeline:
 
     def drain(self, frontier: Frontier | None = None, timeout: float | None = None) -> Frontier:
         """Wait until the views reflect a frontier, by default everything written so far."""
-        wanted = self._store.log.latest() if frontier is None else frontier
+        store = self._store
+        if store is None:
+            raise DefinitionError(f"the pipeline of group {self.group} does not run", hint="start it first")
+        wanted = store.log.latest() if frontier is None else frontier
         deadline = None if timeout is None else time.monotonic() + timeout
-        while not (reached := self._store.views.committed(self.group).frontier) >= wanted:
+        while not (reached := store.views.committed(self.group).frontier) >= wanted:
             self.check()
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"group {self.group} has reached {reached}, not {wanted}, after {timeout} s")
@@ -156,10 +169,10 @@ class Pipeline:
         """Called by Spark, in this process. Spark's number of the batch says nothing: where the
         store has no epoch under way, it has committed this batch already. An error keeps its
         type on the way to the caller."""
+        store = self._store
         try:
-            begun = self._store.views.begun(self.group)
-            if begun is not None:
-                self.reports.append(self._runner.run(begun, batch))
+            if store is not None and (begun := store.views.begun(self.group)) is not None:
+                self.reports.append(self._runner.run(store, begun, batch))
         except EverviewError as error:
             self._failure = error
             raise

@@ -34,6 +34,9 @@ class StoreSnapshot(EmbeddedSnapshot):
         self._codecs = codecs
         self.frontier: Frontier = ends(self.base, topology.current(self.base))
 
+    def __enter__(self) -> StoreSnapshot:
+        return self
+
     def table(self, table: Table) -> Reader:
         return Reader(self._environment, self._codecs(table), self.base)
 
