@@ -4,8 +4,11 @@ import json
 import multiprocessing
 import os
 import stat
+import uuid
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import everview
@@ -184,3 +187,14 @@ def test_a_snapshot_holds_base_tables_at_one_frontier(tmp_path: Path) -> None:
             assert {row["v"] for batch in held.scan() for row in batch.to_pylist()} == {"old"}
             assert len(held.get_many([1, 2, 15])) == 2
         assert table.count() == 20
+
+
+def test_a_row_shows_its_key_as_it_is_stored(tmp_path: Path) -> None:
+    with everview.open(tmp_path) as db:
+        table = db.create_table(
+            "t", {"d": "DOUBLE", "u": "UUID", "n": "DECIMAL(6,2)", "v": "BOOLEAN"}, key=["d", "u", "n"]
+        )
+        name = uuid.uuid4()
+        table.put({"d": -0.0, "u": str(name), "n": 7, "v": True})
+        row = table.get(np.float64(0), str(name), Decimal("7.0"))
+        assert repr(row) == repr({"d": 0.0, "u": name, "n": Decimal("7.00"), "v": True})

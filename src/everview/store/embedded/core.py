@@ -162,6 +162,7 @@ def _abandon_after_fork() -> None:
     _guard = threading.RLock()
     for (_, directory), core in _open.items():
         _inherited.add(directory)
+        core.durability.abandon()
         for environment in (core.base, *core.shards):
             environment.abandon()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(core))

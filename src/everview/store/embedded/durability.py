@@ -48,7 +48,7 @@ from typing import IO
 import lmdb
 
 from everview.errors import InputError, NotAStoreError, StoreError
-from everview.store.embedded.environment import Environment, Transaction
+from everview.store.embedded.environment import Environment, Transaction, closed
 from everview.store.embedded.layout import DURABLE, LOCK, private
 from everview.store.embedded.snapshots import EVENTS
 
@@ -118,7 +118,7 @@ class Durability:
         """Wraps a write: pins are there before it, and it is as durable as the mode says after."""
         with self._state:
             if self._closing:
-                raise StoreError(f"the store in {self._directory} is closed", hint="open it again")
+                raise environment.gone() if environment.gone else closed(self._directory)
             self._writing += 1
         try:
             if not self._pinned:
@@ -238,6 +238,13 @@ class Durability:
         yield
         if pin is not None:
             self.make_point()
+
+    def abandon(self) -> None:
+        """In a forked child: locks that another thread of the parent held would never be
+        released here."""
+        self._state = threading.Condition()
+        self._points = threading.RLock()
+        self._closing = True
 
     def close(self) -> None:
         """Make what this process wrote durable, and let go of everything."""

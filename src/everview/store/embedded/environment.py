@@ -19,6 +19,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -54,7 +55,8 @@ class Environment:
         self._env = self._open()
         self._gate = threading.Condition()
         self._inside = 0
-        self._closed = False
+        self.gone: Callable[[], StoreError] | None = None
+        """Why the file can no longer be used, once it cannot."""
         self.begin: Callable[[], Transaction] = self._env.begin
         """Begins a read transaction, uncounted: for maps that are :attr:`fixed`."""
         self._resizing = False
@@ -97,13 +99,15 @@ class Environment:
                 self._size //= 2
 
     def close(self) -> None:
-        self._closed = True
+        self.gone = partial(closed, self.path.parent)
         self._env.close()
 
     def abandon(self) -> None:
         """In a forked child: LMDB must not be touched, not even to close it, for what it holds
         in shared memory is the parent's."""
-        self._closed = True
+        self.gone = partial(forked, self.path.parent)
+        self._gate = threading.Condition()
+        self._resizing = False
         self.begin = self._refuse
 
     def _refuse(self) -> Transaction:
@@ -147,8 +151,8 @@ class Environment:
             self._enter()
             full = None
             try:
-                if self._closed:
-                    self.begin()
+                if self.gone:
+                    raise self.gone()
                 with self._env.begin(write=True) as transaction:
                     return work(transaction)
             except lmdb.MapFullError as error:
@@ -167,8 +171,8 @@ class Environment:
             return StoreFullError(
                 f"cannot write {self.path}: {error}", hint="free some disk space and retry; nothing was written"
             )
-        if self._closed:
-            return StoreError(f"the store in {self.path.parent} is closed", hint="open it again")
+        if self.gone:
+            return self.gone()
         if isinstance(error, lmdb.ReadersFullError):
             return StoreError(
                 f"{self.path} has {MAX_READERS} readers already", hint="close snapshots and processes that hold some"
@@ -238,6 +242,10 @@ class Environment:
 
 def _no_address_space(error: lmdb.Error) -> bool:
     return os.strerror(errno.ENOMEM) in str(error)
+
+
+def closed(directory: Path) -> StoreError:
+    return StoreError(f"the store in {directory} is closed", hint="open it again")
 
 
 def forked(directory: Path) -> StoreError:

@@ -6,6 +6,7 @@ and what it finds is decoded into a dict for one row and into columns for many.
 
 from __future__ import annotations
 
+import datetime
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,6 +15,7 @@ from itertools import compress, islice
 import lmdb
 import pyarrow as pa
 
+from everview.change.types import INTEGERS, Kind
 from everview.store.contract import Row
 from everview.store.embedded.codecs import MAX_KEY, TableCodecs
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
@@ -21,6 +23,18 @@ from everview.store.embedded.layout import KEY_PREFIX
 from everview.store.keys import successor
 
 SCAN_ROWS = 8192
+
+_CANONICAL: dict[Kind, type] = {
+    Kind.BOOLEAN: bool,
+    Kind.VARCHAR: str,
+    Kind.JSON: str,
+    Kind.BLOB: bytes,
+    Kind.DATE: datetime.date,
+    Kind.TIMESTAMP: datetime.datetime,
+    **dict.fromkeys(INTEGERS, int),
+}
+"""Values of these classes stand in a row as the caller gave them in the key; others, such as
+an integer for a DOUBLE or a time in another zone, are read back from the key."""
 
 
 class Reader:
@@ -33,40 +47,50 @@ class Reader:
         self.get = self._make_get()
 
     def _make_get(self) -> Callable[..., Row | None]:
-        codecs, environment, given = self._codecs, self._environment, self._given
-        encode, decode, prefix = codecs.keys.encode, codecs.rows.decode_row, codecs.prefix
+        codecs, find = self._codecs, self._make_find()
+        encode, decode_key, decode, prefix = (
+            codecs.keys.encode,
+            codecs.keys.decode,
+            codecs.rows.decode_row,
+            codecs.prefix,
+        )
+        classes = tuple(_CANONICAL.get(part.type.kind) for part in codecs.table.schema.key_parts)
 
-        def get_in(*key: object) -> Row | None:
-            encoded = prefix + encode(key)
-            if len(encoded) > KEY_LIMIT:
+        def get(*key: object) -> Row | None:
+            encoded = encode(key)
+            found = find(prefix + encoded)
+            if found is None:
                 return None
+            return decode(key if tuple(map(type, key)) == classes else decode_key(encoded), found)
+
+        return get
+
+    def _make_find(self) -> Callable[[bytes], bytes | None]:
+        """What stands at a place: by the shortest way there is."""
+        environment, given = self._environment, self._given
+
+        def find_in_given(place: bytes) -> bytes | None:
             assert given is not None
-            found = given.get(encoded)
-            return None if found is None else decode(key, found)
+            return given.get(place) if len(place) <= KEY_LIMIT else None
 
-        def get_counted(*key: object) -> Row | None:
-            encoded = prefix + encode(key)
-            if len(encoded) > KEY_LIMIT:
-                return None
+        def find_counted(place: bytes) -> bytes | None:
             with environment.read() as transaction:
-                found = transaction.get(encoded)
-            return None if found is None else decode(key, found)
+                return transaction.get(place) if len(place) <= KEY_LIMIT else None
 
-        def get_free(*key: object) -> Row | None:
-            encoded = prefix + encode(key)
-            if len(encoded) > KEY_LIMIT:
+        def find(place: bytes) -> bytes | None:
+            if len(place) > KEY_LIMIT:
                 return None
             try:
                 transaction = environment.begin()
             except lmdb.Error as error:
                 raise environment.failure(error) from error
-            found = transaction.get(encoded)
+            found = transaction.get(place)
             transaction.abort()
-            return None if found is None else decode(key, found)
+            return found
 
         if given is not None:
-            return get_in
-        return get_free if environment.fixed else get_counted
+            return find_in_given
+        return find if environment.fixed else find_counted
 
     def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
         codecs = self._codecs
