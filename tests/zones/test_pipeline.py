@@ -1,0 +1,190 @@
+"""The pipeline on a real Spark session."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from everview.client.database import Database
+from everview.client.database import open as open_database
+from everview.errors import DamagedEntryError, DefinitionError
+from everview.store.contract import Begun
+from everview.store.embedded.layout import LOG
+from everview.zones.distributor import Distributor
+from everview.zones.epoch import EpochRunner
+from everview.zones.pipeline import Pipeline
+from everview.zones.view_server import ViewServer
+from tests.zones.shop import assert_view_is_right, open_shop, trade, write
+from tests.zones.victim import OPERATIONS
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 120.0
+
+
+def test_the_view_equals_recomputation_at_every_epoch(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+    with Pipeline(tmp_path / "store", spark=spark, servers=3, operations=200) as pipeline:
+        for seed in range(8):
+            trade(shop, 10, seed)
+            pipeline.drain(timeout=PATIENCE)
+            assert_view_is_right(shop.store)
+    reports = list(pipeline.reports)
+    assert [report.epoch for report in reports] == list(range(1, len(reports) + 1))
+    assert all(report.start == before.frontier for before, report in itertools.pairwise(reports))
+    assert all(report.counts["entries"] == report.operations <= 200 for report in reports)
+
+
+def test_a_checkpoint_that_is_lost_between_runs(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+    for seed, servers in enumerate([2, 3, 1]):
+        trade(shop, 10, seed)
+        Pipeline(
+            tmp_path / "store", spark=spark, servers=servers, operations=100, checkpoint=tmp_path / "checkpoint"
+        ).catch_up()
+        assert_view_is_right(shop.store)
+        if seed == 0:
+            shutil.rmtree(tmp_path / "checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("moment", "checkpoint"), [("begun", "kept"), ("written", "kept"), ("written", "lost"), ("committed", "kept")]
+)
+def test_a_driver_killed_in_an_epoch_loses_nothing_and_repeats_nothing(
+    moment: str, checkpoint: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    store, folder = tmp_path / "store", tmp_path / "checkpoint"
+    with open_shop(store) as db:
+        trade(db, 30, seed=1)
+        victim = subprocess.run(
+            [sys.executable, "-m", "tests.zones.victim", str(store), str(folder), moment],
+            cwd=ROOT,
+            stderr=subprocess.DEVNULL,
+            timeout=PATIENCE,
+        )
+        assert victim.returncode == -signal.SIGKILL
+        views = db.store.views
+        assert views.committed("main").epoch == (2 if moment == "committed" else 1)
+        assert (views.begun("main") is None) == (moment == "committed")
+        if checkpoint == "lost":
+            shutil.rmtree(folder)
+        trade(db, 5, seed=2)
+        Pipeline(store, spark=spark, servers=3, operations=OPERATIONS, checkpoint=folder).catch_up()
+        assert_view_is_right(db.store)
+
+
+@dataclass(frozen=True)
+class FailingOnce:
+    """A task that does its work, says so, and then fails: the first time in an epoch."""
+
+    task: Distributor | ViewServer
+    marks: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from self.task(batches)
+        try:
+            os.close(os.open(f"{self.marks}/{type(self.task).__name__}-{self.task.epoch}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        raise RuntimeError("the executor is gone")
+
+
+class Unlucky(EpochRunner):
+    """Every first task of each kind in an epoch fails after it has done its work."""
+
+    def distributor(self, begun: Begun) -> Distributor:
+        return FailingOnce(super().distributor(begun), str(Path(self.place).parent / "marks"))  # type: ignore[return-value]
+
+    def view_server(self, begun: Begun) -> ViewServer:
+        return FailingOnce(super().view_server(begun), str(Path(self.place).parent / "marks"))  # type: ignore[return-value]
+
+
+def test_tasks_that_are_retried_change_nothing(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    trade(shop, 20, seed=1)
+    Pipeline(tmp_path / "store", spark=spark, operations=150, runner=Unlucky).catch_up()
+    commit = assert_view_is_right(shop.store)
+    assert len(list(marks.iterdir())) == 2 * commit.epoch > 2
+
+
+def test_an_entry_that_cannot_be_read_is_set_aside_and_the_rest_goes_on(
+    shop: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    write(shop, ("put", [{"id": 1, "customer": 1}]))
+    _damage_last_block(shop)
+    write(shop, ("put", [{"id": 2, "customer": 2}]))
+    Pipeline(tmp_path / "store", spark=spark).catch_up()
+    assert shop.store.views.committed("main").frontier == shop.store.log.latest()
+    (subject,) = shop.catalog.quarantine.subjects()
+    (entry,) = shop.catalog.quarantine.page(subject)
+    assert "checksum" in entry.reason
+
+
+def _damage_last_block(db: Database) -> None:
+    def work(transaction):  # type: ignore[no-untyped-def]
+        cursor = transaction.cursor()
+        keys = [key for key in cursor.iternext(values=False) if key.startswith(LOG)]
+        value = transaction.get(keys[-1])
+        transaction.put(keys[-1], value[:-1] + bytes([value[-1] ^ 1]))
+
+    db.store._update_base(work)  # type: ignore[attr-defined]
+
+
+class Broken(EpochRunner):
+    """Its view servers take away what was never there."""
+
+    def view_server(self, begun: Begun) -> ViewServer:
+        return _Raising(self.place, begun.epoch, begun.base, begun.plan)
+
+
+class _Raising(ViewServer):
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        list(batches)
+        raise DamagedEntryError("view totals: group 7 does not add up", hint="rebuild the view")
+
+
+def test_what_fails_in_a_task_reaches_the_caller_as_it_was(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+    trade(shop, 2, seed=1)
+    with pytest.raises(DamagedEntryError, match="group 7") as found:
+        Pipeline(tmp_path / "store", spark=spark, runner=Broken).catch_up()
+    assert found.value.hint == "rebuild the view"
+    assert shop.store.views.committed("main").epoch == 0
+    Pipeline(tmp_path / "store", spark=spark).catch_up()
+    assert_view_is_right(shop.store)
+
+
+def test_a_log_without_before_images_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with open_database(tmp_path / "store", before_images=False), pytest.raises(DefinitionError, match="before-images"):
+        Pipeline(tmp_path / "store", spark=spark).catch_up()
+
+
+def test_a_pipeline_runs_once_and_can_be_waited_for_only_while_it_runs(
+    shop: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(tmp_path / "store", spark=spark)
+    with pytest.raises(DefinitionError, match="does not run"):
+        pipeline.drain()
+    with pipeline, pytest.raises(DefinitionError, match="runs already"):
+        pipeline.start()
+
+
+def test_the_settings_of_a_session_that_is_handed_in_stay_as_they_are(spark: SparkSession, tmp_path: Path) -> None:
+    theirs = spark.newSession()
+    theirs.conf.set("spark.sql.adaptive.enabled", "true")
+    with open_shop(tmp_path / "store") as db:
+        trade(db, 1, seed=1)
+        Pipeline(tmp_path / "store", spark=theirs).catch_up()
+        assert_view_is_right(db.store)
+    assert theirs.conf.get("spark.sql.adaptive.enabled") == "true"

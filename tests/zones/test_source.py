@@ -1,0 +1,98 @@
+"""The streaming source: what Spark is told, whatever Spark remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+from everview.change.frontier import Slice
+from everview.client.database import Database
+from everview.log.source import LogPartition, LogReader
+from tests.zones.shop import finish, write
+
+LIMIT = ReadMaxRows(100)
+
+
+@pytest.fixture
+def reader(shop: Database, tmp_path: Path) -> Iterator[LogReader]:
+    reader = LogReader({"path": str(tmp_path / "store"), "group": "main", "operations": "100", "tasks": "2"})
+    yield reader
+    reader.stop()
+
+
+def _finish(shop: Database) -> None:
+    begun = shop.store.views.begun("main")
+    assert begun is not None
+    finish(shop.store, begun, [begun.start.slices_to(begun.frontier)], 1)
+
+
+def test_nothing_new_is_the_offset_spark_has(shop: Database, reader: LogReader) -> None:
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, LIMIT) == start
+    assert reader.partitions(start, start) == []
+
+
+def test_growth_begins_an_epoch_and_its_number_is_the_offset(shop: Database, reader: LogReader) -> None:
+    write(shop, ("put", [{"id": 1}]))
+    start = reader.initialOffset()
+    offset = reader.latestOffset(start, LIMIT)
+    begun = shop.store.views.begun("main")
+    assert begun is not None
+    assert offset == {"epoch": begun.epoch, "frontier": str(begun.frontier)}
+    (partition,) = reader.partitions(start, offset)
+    assert partition == LogPartition(begun.epoch, begun.start.slices_to(begun.frontier))
+    (rows,) = reader.read(partition)
+    slices = [Slice(row["node"], row["after"], row["upto"]) for row in rows.to_pylist()]
+    assert slices == list(partition.slices) and {row["epoch"] for row in rows.to_pylist()} == {begun.epoch}
+
+
+def test_a_batch_that_was_committed_has_no_slices_when_spark_replays_it(shop: Database, reader: LogReader) -> None:
+    write(shop, ("put", [{"id": 1}]))
+    start = reader.initialOffset()
+    offset = reader.latestOffset(start, LIMIT)
+    _finish(shop)
+    assert reader.partitions(start, offset) == []
+    assert reader.latestOffset(offset, LIMIT) == offset
+
+
+def test_a_lost_checkpoint_resumes_the_epoch_under_way(shop: Database, reader: LogReader) -> None:
+    write(shop, ("put", [{"id": 1}]))
+    offset = reader.latestOffset(reader.initialOffset(), LIMIT)
+    write(shop, ("put", [{"id": 2}]))
+    assert reader.latestOffset(reader.initialOffset(), LIMIT) == offset
+
+
+def test_an_epoch_spark_believes_done_is_offered_again(shop: Database, reader: LogReader) -> None:
+    write(shop, ("put", [{"id": 1}]))
+    offset = reader.latestOffset(reader.initialOffset(), LIMIT)
+    again = reader.latestOffset(offset, LIMIT)
+    assert again != offset
+    assert reader.latestOffset(again, LIMIT) not in (offset, again)
+    assert reader.partitions(offset, again) != []
+
+
+def test_the_limit_bounds_an_epoch_and_everything_means_everything(shop: Database, reader: LogReader) -> None:
+    for first in range(0, 300, 30):
+        write(shop, ("put", [{"id": i} for i in range(first, first + 30)]))
+    assert isinstance(reader.getDefaultReadLimit(), ReadMaxRows)
+    start = reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit())
+    begun = shop.store.views.begun("main")
+    assert begun is not None and begun.start.operations_to(begun.frontier) == 90
+    _finish(shop)
+    reader.latestOffset(start, ReadAllAvailable())
+    begun = shop.store.views.begun("main")
+    assert begun is not None and begun.frontier == shop.store.log.latest()
+
+
+def test_available_now_stops_at_what_was_there(shop: Database, reader: LogReader) -> None:
+    write(shop, ("put", [{"id": 1}]))
+    reader.prepareForTriggerAvailableNow()
+    target = shop.store.log.latest()
+    write(shop, ("put", [{"id": 2}]))
+    offset = reader.latestOffset(reader.initialOffset(), LIMIT)
+    _finish(shop)
+    assert shop.store.views.committed("main").frontier == target
+    assert reader.latestOffset(offset, LIMIT) == offset
