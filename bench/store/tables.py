@@ -19,6 +19,7 @@ import pyarrow as pa
 import everview
 from bench.measure import best_of, seconds
 from everview.change.frontier import Frontier
+from everview.client.database import TableHandle
 from everview.store.contract import BaseTable, Store
 from everview.store.embedded.environment import FULL_SIZE
 
@@ -46,10 +47,12 @@ def rows(count: int, first: int = 0, seed: int = 1) -> pa.Table:
 def run(directory: Path) -> dict[str, dict[str, float]]:
     """All figures of base tables."""
     return {
-        "put_many": put_many(directory / "put_many"),
-        "put": put(directory / "put"),
         "get": get(directory / "get"),
-        "read(slice)": read_slice(directory / "read"),
+        "put": put(directory / "put"),
+        "put_many, first load": put_many(directory / "load", shuffled=False),
+        "put_many, updates in no order": put_many(directory / "update", shuffled=True),
+        "read(slice), batches of 1,000": read_slice(directory / "batches", SLICE_ROWS, 1000),
+        "read(slice), single puts": read_slice(directory / "singles", ROWS, 1),
     }
 
 
@@ -63,8 +66,7 @@ def get(directory: Path) -> dict[str, float]:
         wanted_keys = [keys[number] for number in wanted]
         fetch = table.get
         raw = _raw(directory / "raw")
-        with raw.begin(write=True) as transaction:
-            transaction.cursor().putmulti(_pairs(db.store, b"R"))
+        _put_raw(raw, _pairs(db.store, b"R"))
 
         def ours() -> None:
             for number in wanted:
@@ -95,14 +97,12 @@ def put(directory: Path) -> dict[str, float]:
                 store_put(row)
 
         first = seconds(ours)
-        written = dict(_pairs(db.store, b"R"))
-        logged = [pair for pair in _pairs(db.store, b"L") if int.from_bytes(pair[0][5:], "big") > start[_node(pair[0])]]
+        logged = [pair for pair in _pairs(db.store, b"L") if _sequence(pair[0]) > start[_node(pair[0])]]
         base = _pairs(db.store, b"R")
-        row_pairs = [(b"R" + key, written[b"R" + key]) for key in _table_keys(db.store, fresh)]
+        by_id = _by_id(base)
         raw = _raw(directory / "raw")
-        with raw.begin(write=True) as transaction:
-            transaction.cursor().putmulti(base)
-        both = list(zip(row_pairs, logged, strict=True))
+        _put_raw(raw, base)
+        both = list(zip((by_id[row["id"]] for row in fresh), logged, strict=True))
 
         def theirs() -> None:
             for (key, value), (log_key, log_value) in both:
@@ -115,56 +115,56 @@ def put(directory: Path) -> dict[str, float]:
         return _ratio(min(first, mine), other, PUTS)
 
 
-def put_many(directory: Path) -> dict[str, float]:
-    times = [_put_many(directory / str(turn)) for turn in range(5)]
+def put_many(directory: Path, *, shuffled: bool) -> dict[str, float]:
+    """A first load in key order, or an update of every row in no order, as one batch."""
+    times = [_put_many(directory / str(turn), shuffled) for turn in range(5)]
     return _ratio(min(mine for mine, _ in times), min(other for _, other in times), ROWS)
 
 
-def _put_many(directory: Path) -> tuple[float, float]:
+def _put_many(directory: Path, shuffled: bool) -> tuple[float, float]:
     given = rows(ROWS)
     with everview.open(directory) as db:
         table = db.create_table("orders", COLUMNS, key=["id"])
+        raw = _raw(directory / "raw")
+        if shuffled:
+            table.put_many(given)
+            _put_raw(raw, _pairs(db.store, b"R"))
+            given = rows(ROWS, seed=2).take(np.random.default_rng(5).permutation(ROWS))
+        start = db.store.log.latest()
         mine = seconds(lambda: table.put_many(given))
         assert table.count() == ROWS, "rows are missing"
-        pairs, logged = _pairs(db.store, b"R"), _pairs(db.store, b"L")
-        raw = _raw(directory / "raw")
-
-        def theirs() -> None:
-            with raw.begin(write=True) as transaction:
-                transaction.cursor().putmulti(pairs)
-                transaction.cursor().putmulti(logged)
-
-        return mine, seconds(theirs)
+        logged = [pair for pair in _pairs(db.store, b"L") if _sequence(pair[0]) > start[_node(pair[0])]]
+        by_id = _by_id(_pairs(db.store, b"R"))
+        pairs = [by_id[number] for number in given["id"].to_pylist()]
+        return mine, seconds(lambda: _put_raw(raw, pairs, logged))
 
 
-def read_slice(directory: Path) -> dict[str, float]:
-    """A log of single-entry blocks and of large ones: half a million each."""
+def _put_raw(raw: lmdb.Environment, *several: list[tuple[bytes, bytes]]) -> None:
+    with raw.begin(write=True) as transaction:
+        for pairs in several:
+            transaction.cursor().putmulti(pairs)
+
+
+def read_slice(directory: Path, count: int, size: int) -> dict[str, float]:
+    """A log written in batches of this size, read in one slice."""
     with everview.open(directory, nodes=1) as db:
         table = db.create_table("orders", COLUMNS, key=["id"])
-        figures: dict[str, float] = {}
-        for name, size in (("batches of 1,000", 1000), ("single puts", 1)):
-            start = db.store.log.latest()
-            count = SLICE_ROWS if size > 1 else ROWS
-            _fill(table, count, size)
-            figures |= {f"{k} ({name})": v for k, v in _read(db.store, table_of(db), start).items()}
-        return figures
+        _fill(table, count, size)
+        return _read(db.store, db.store.table(db.catalog.table("orders")))
 
 
-def table_of(db: everview.Database) -> BaseTable:
-    return db.store.table(db.catalog.table("orders"))
+def _fill(table: TableHandle, count: int, size: int) -> None:
+    given = rows(count)
+    if size == 1:
+        for row in given.to_pylist():
+            table.put(row)
+    else:
+        for first in range(0, count, size):
+            table.put_many(given.slice(first, size))
 
 
-def _fill(table: object, count: int, size: int) -> None:
-    for first in range(0, count, size):
-        batch = rows(size, first, seed=first)
-        if size > 1:
-            table.put_many(batch)  # type: ignore[attr-defined]
-        else:
-            table.put(batch.to_pylist()[0])  # type: ignore[attr-defined]
-
-
-def _read(store: Store, table: BaseTable, start: Frontier) -> dict[str, float]:
-    pieces = start.slices_to(store.log.latest())
+def _read(store: Store, table: BaseTable) -> dict[str, float]:
+    pieces = Frontier().slices_to(store.log.latest())
     count = sum(map(len, pieces))
     raw = _raw_of(store)
 
@@ -209,9 +209,13 @@ def _node(log_key: bytes) -> int:
     return int.from_bytes(log_key[1:5], "big")
 
 
-def _table_keys(store: Store, fresh: list[dict[str, object]]) -> list[bytes]:
-    by_id = {int.from_bytes(key[5:], "big") - (1 << 63): key[1:] for key, _ in _pairs(store, b"R")}
-    return [by_id[row["id"]] for row in fresh]  # type: ignore[index]
+def _sequence(log_key: bytes) -> int:
+    return int.from_bytes(log_key[5:], "big")
+
+
+def _by_id(pairs: list[tuple[bytes, bytes]]) -> dict[object, tuple[bytes, bytes]]:
+    """Stored rows by their BIGINT key."""
+    return {int.from_bytes(key[5:], "big") - (1 << 63): (key, value) for key, value in pairs}
 
 
 def _ratio(mine: float, other: float, count: int) -> dict[str, float]:
