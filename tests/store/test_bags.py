@@ -186,6 +186,26 @@ def test_a_large_bag_that_lost_its_middle_chunks_merges_those_that_fit(files: Fi
     assert chunk_sizes(files) == [50]
 
 
+def test_chunks_with_an_untouched_one_between_them_are_not_merged(files: Files, views: EmbeddedViews) -> None:
+    bag_epoch(views, TABLE, [(b"k", entry, 1) for entry in NARROW[:300]])
+    assert chunk_sizes(files) == [100, 100, 100]
+    number, _ = bag_epoch(views, TABLE, [(b"k", entry, -1) for entry in NARROW[:60] + NARROW[240:300]])
+    assert chunk_sizes(files) == [40, 100, 40]
+    assert list(bag(views, TABLE, b"k", number)) == NARROW[60:240]
+
+
+def test_a_chunk_has_the_same_bytes_whatever_is_written_with_it(files: Files, views: EmbeddedViews) -> None:
+    narrow = [(b"k", entry, 1) for entry in NARROW[:300]]
+    number = begin(views).epoch
+    views.write_bags(TABLE, number, changes(narrow))
+    alone = contents(files)
+    views.write_bags(TABLE, number, changes([*narrow, (b"text", b"a long entry", 1), (b"text", b"", 1)]))
+    together = contents(files)
+    assert {key: together[key] for key in alone} == alone
+    views.write_bags(TABLE, number, changes([(b"text", b"a long entry", 1), (b"text", b"", 1)]))
+    assert contents(files) == together
+
+
 def test_long_entries_make_chunks_of_fewer(files: Files, views: EmbeddedViews) -> None:
     entries = [b"%04d" % number + b"x" * 5000 for number in range(100)]
     number, _ = bag_epoch(views, TABLE, [(b"k", entry, 1) for entry in entries])
