@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from everview.zones.view_server import ViewServer
 from everview.zones.views import create_aggregate_view, find_view, read_view
 
 COLUMNS = {"id": "BIGINT", "customer": "INTEGER", "amount": "DECIMAL(12,2)", "note": "VARCHAR"}
-Write = tuple[str, list[Row] | list[int]]
+Write = tuple[str, Sequence[Mapping[str, object]] | Sequence[int]]
 
 _ids = st.integers(0, 15)
 _rows = st.fixed_dictionaries(
@@ -52,7 +53,7 @@ def write(db: Database, *some: Write) -> None:
     orders = db.table("orders")
     for kind, what in some:
         if kind == "put":
-            orders.put_many(what)  # type: ignore[arg-type]
+            orders.put_many(what)
         else:
             orders.delete_many(what)
 
