@@ -56,7 +56,7 @@ MODES = ("fsync", "group", "none")
 INTERVAL = 0.1
 IDLE_ROUNDS = 10
 """Rounds without a write after which a process lets go of its pins."""
-GARBAGE = 1 << 30
+GARBAGE = 1 << 28
 PIN_LAG = 8
 """Durable points that others may make before this process must move its pins."""
 
