@@ -17,6 +17,11 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
+from everview.store.embedded import durability
+from everview.store.embedded.environment import Environment
+
 SECTOR = 512
 ATTEMPTS = 1000
 DURABLE = "durable"
@@ -30,6 +35,29 @@ class Film:
 
     directory: Path
     frames: list[dict[str, bytes]] = field(default_factory=list)
+    floors: dict[bytes, dict[str, bytes]] = field(default_factory=dict)
+    """By the content of the file of durable points: what was synced when it was written."""
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """From now on remember what this process syncs: a sector that no sync covered may be
+        missing even in an image that holds a later durable point."""
+        on_disk = {path.name: path.read_bytes() for path in self.directory.iterdir()}
+        sync, write_point = Environment.sync, durability.write_point
+
+        def watched_sync(environment: Environment) -> None:
+            content = environment.path.read_bytes()
+            sync(environment)
+            if environment.path.parent == self.directory:
+                on_disk[environment.path.name] = content
+
+        def watched_write(directory: Path, point: durability.Point) -> None:
+            floor = dict(on_disk)
+            write_point(directory, point)
+            if directory == self.directory:
+                self.floors[(directory / DURABLE).read_bytes()] = floor
+
+        monkeypatch.setattr(Environment, "sync", watched_sync)
+        monkeypatch.setattr(durability, "write_point", watched_write)
 
     def take(self) -> int:
         """Copy everything; returns the number of the frame."""
@@ -63,7 +91,8 @@ class Film:
         for name in self.frames[point]:
             if name != DURABLE:
                 versions = [frame[name] for frame in self.frames[point:end]]
-                (target / name).write_bytes(_mix(versions, rng))
+                floor = self.floors.get(self.frames[point][DURABLE], {}).get(name)
+                (target / name).write_bytes(_mix(versions if floor is None else [floor, *versions], rng))
 
 
 def _mix(versions: list[bytes], rng: random.Random) -> bytes:

@@ -89,7 +89,9 @@ def reboot(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("mode", ["fsync", "group", "none"])
-def test_a_store_opens_at_its_durable_point(tmp_path: Path, mode: str, reboot: Callable[[], None]) -> None:
+def test_a_store_opens_at_its_durable_point(
+    tmp_path: Path, mode: str, reboot: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = random.Random(f"{SEED}/{mode}")
     arguments: dict[str, object] = {"directory": str(tmp_path / "store"), "durability": mode}
     work = Work(arguments, rng)
@@ -101,6 +103,7 @@ def test_a_store_opens_at_its_durable_point(tmp_path: Path, mode: str, reboot: C
         reached[film.take()] = len(work.moments)
 
     work.store.sync()
+    film.watch(monkeypatch)
     durable_now()
     for number in range(60):
         work.do(film.take)
