@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from everview.errors import DamagedEntryError, InputError, KeyTooLongError, StaleEpochError
 from everview.store.contract import Puts, StateTable
 from everview.store.embedded import records
-from everview.store.embedded.tokens import tokens_of
 from everview.store.embedded.views import EmbeddedViews
+from everview.store.tokens import tokens_of
 from tests.store.state_files import Files, Killed, begin, column, deletes, epoch, get, puts
 
 TABLE = StateTable(7, "totals", "main")

@@ -16,13 +16,12 @@ and the changes: an epoch may be retried with another number of servers.
 
 from __future__ import annotations
 
-import zlib
-
 import numpy as np
 import numpy.typing as npt
 
 from everview.errors import DefinitionError
 from everview.store.contract import Bytes
+from everview.store.tokens import tokens_of
 
 Numbers = npt.NDArray[np.int64]
 
@@ -31,8 +30,7 @@ def owners(keys: Bytes, parts: int, servers: int) -> Numbers:
     """The number of the server that owns each key."""
     if servers < 1:
         raise DefinitionError(f"{servers} view servers cannot maintain anything", hint="use one or more")
-    plain = keys.to_pylist()
-    tokens = np.fromiter(map(zlib.crc32, plain), np.int64, len(plain))
+    tokens = tokens_of(keys).astype(np.int64)
     part = tokens % parts
     if servers <= parts:
         return part % servers

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from everview.store.embedded.entries import Alphabet, separator
-from everview.store.embedded.ragged import Ints, Mask, Words
+from everview.store.ragged import Ints, Mask, Words
 
 TARGET = 100
 """Entries of a chunk that a cut makes."""

@@ -22,9 +22,9 @@ from everview.store.embedded.chunks import MORE, read_heads, words_of
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epochs import require_kept
 from everview.store.embedded.large_bags import Ends, LargeBag, Region
-from everview.store.embedded.ragged import Ints, column_of, glue, lengths, offsets_of
 from everview.store.embedded.records import Door, check_keys, fetch, inverse, route, space_of
 from everview.store.embedded.versions import Versions
+from everview.store.ragged import Ints, column_of, glue, lengths, offsets_of
 
 FRAME = 6
 """Bytes of a chunk's key before the bag's key: the table, and the length of the bag's key."""

@@ -39,7 +39,10 @@ from everview.store.embedded.entries import Alphabet, entries_of, in_one_alphabe
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epochs import require_kept
 from everview.store.embedded.large_bags import Ends, LargeBag
-from everview.store.embedded.ragged import (
+from everview.store.embedded.records import Door, check_types, fetch, inverse, write_routed
+from everview.store.embedded.snapshots import Core
+from everview.store.embedded.versions import Versions
+from everview.store.ragged import (
     BINARY,
     EMPTY,
     Ints,
@@ -51,9 +54,6 @@ from everview.store.embedded.ragged import (
     glue,
     offsets_of,
 )
-from everview.store.embedded.records import Door, check_types, fetch, inverse, write_routed
-from everview.store.embedded.snapshots import Core
-from everview.store.embedded.versions import Versions
 
 # ------------------------------------------------------------------ reading
 

@@ -33,7 +33,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from everview.store.contract import Bytes, EntryKind
-from everview.store.embedded.ragged import Ints, Mask, content, gather, glue, lengths, nulls, places
+from everview.store.ragged import Ints, Mask, content, gather, glue, lengths, nulls, places
 
 FORM = 1
 IMAGES = 1

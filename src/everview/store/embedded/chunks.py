@@ -27,7 +27,7 @@ import pyarrow as pa
 from everview.errors import DamagedEntryError
 from everview.store.contract import Bytes
 from everview.store.embedded.entries import VARIABLE, WIDEST, Alphabet, Entries, to_codes
-from everview.store.embedded.ragged import (
+from everview.store.ragged import (
     EMPTY,
     Ints,
     Mask,

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.store.contract import Bytes
-from everview.store.embedded.ragged import BINARY, Ints, Mask, Words, column_of, concat, content, lengths, places
+from everview.store.ragged import BINARY, Ints, Mask, Words, column_of, concat, content, lengths, places
 
 WIDEST = 8
 VARIABLE = 0

@@ -35,7 +35,9 @@ from everview.errors import InputError, KeyTooLongError
 from everview.store.contract import Bytes, Deletes, Puts, Records, StateTable
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
 from everview.store.embedded.epochs import RESERVED, fence_in, group_name, require_kept, require_open
-from everview.store.embedded.ragged import (
+from everview.store.embedded.snapshots import Core
+from everview.store.embedded.versions import ABSENT, Versions, encode, value_as_of
+from everview.store.ragged import (
     BINARY,
     EMPTY,
     Ints,
@@ -49,9 +51,7 @@ from everview.store.embedded.ragged import (
     nulls,
     places,
 )
-from everview.store.embedded.snapshots import Core
-from everview.store.embedded.tokens import tokens_of
-from everview.store.embedded.versions import ABSENT, Versions, encode, value_as_of
+from everview.store.tokens import tokens_of
 
 Door: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
 """Opens a read transaction on one shard: a new one, or the one a snapshot holds."""

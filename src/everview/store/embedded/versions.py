@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from everview.errors import DamagedEntryError
 from everview.store.contract import Bytes
-from everview.store.embedded.ragged import (
+from everview.store.ragged import (
     BINARY,
     Ints,
     Mask,

@@ -27,10 +27,10 @@ from everview.store.embedded import blocks
 from everview.store.embedded.codecs import MAX_KEY, TableCodecs, shown_key, too_long
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
-from everview.store.embedded.ragged import BINARY, Ints, glue, lengths, null_column, nulls
-from everview.store.embedded.tokens import tokens_of
 from everview.store.embedded.topology import EmbeddedTopology, Map, last_sequence, log_key
 from everview.store.intake import Incoming
+from everview.store.ragged import BINARY, Ints, glue, lengths, null_column, nulls
+from everview.store.tokens import tokens_of
 
 Work = Callable[[Transaction], None]
 

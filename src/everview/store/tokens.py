@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from everview.store.contract import Bytes
-from everview.store.embedded.ragged import content, lengths, places
+from everview.store.ragged import content, lengths, places
 
 Tokens = npt.NDArray[np.uint32]
 
