@@ -27,11 +27,14 @@ from tests.adapters.state_model import Contents, Group, Open, StateModel, Versio
 from tests.adapters.under_test import ADAPTERS, define, defined
 
 GROUPS = ["main", "lazy"]
-KEYS = [b"\x00", b"\x00\x00", b"a", b"a\x00", b"a\x00\xff", b"ab", b"ab" * 50, b"b", b"\xff", b"\xff\xff"]
-PREFIXES = [b"", b"a", b"a\x00", b"ab", b"\xff", b"\x00", b"zz"]
+ODD_KEYS = [b"\x00", b"\x00\x00", b"a", b"a\x00", b"a\x00\xff", b"ab", b"ab" * 50, b"b", b"\xff", b"\xff\xff"]
+KEYS = [*ODD_KEYS, *(b"many/%02d" % number for number in range(60))]
+PREFIXES = [b"", b"many/", b"many/3", b"a", b"a\x00", b"ab", b"\xff", b"\x00", b"zz"]
 ENTRIES = [bytes([i]) * 8 for i in range(12)] + [b"", b"\x00", b"x" * 300, b"x" * 301]
 
-keys = st.sampled_from(KEYS)
+keys = st.sampled_from(ODD_KEYS)
+subsets = st.integers(0, 2 ** len(KEYS) - 1)
+"""Which of all keys, one bit each."""
 values = st.binary(max_size=12) | st.just(b"v" * 5000)
 groups = st.sampled_from(GROUPS)
 
@@ -158,7 +161,14 @@ class StateTables(RuleBasedStateMachine):
 
     def _draw_work(self, data: st.DataObject, versions: Versions) -> dict[bytes, object]:
         if not versions.bags:
-            return dict(data.draw(st.dictionaries(keys, st.none() | values, max_size=8)))
+            if data.draw(st.booleans()):
+                return dict(data.draw(st.dictionaries(keys, st.none() | values, max_size=8)))
+            chosen, gone, value = data.draw(subsets), data.draw(subsets), data.draw(values)
+            return {
+                key: None if gone >> number & 1 else key + value
+                for number, key in enumerate(KEYS)
+                if chosen >> number & 1
+            }
         contents = versions.newest(self.model.counter)
         work: dict[bytes, object] = {}
         for key in data.draw(st.sets(keys, max_size=4).map(sorted)):
@@ -190,7 +200,8 @@ class StateTables(RuleBasedStateMachine):
             return
         chosen = sorted(opened.work[id])
         if not everything:
-            chosen = data.draw(st.lists(st.sampled_from(chosen), unique=True))
+            some = data.draw(st.integers(0, 2 ** len(chosen) - 1))
+            chosen = [key for number, key in enumerate(chosen) if some >> number & 1]
         self._write(opened, id, chosen, with_previous)
         versions = self.model.tables[id]
         self._check_table(
@@ -321,7 +332,7 @@ class StateTables(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         prefix=st.sampled_from(PREFIXES),
-        limit=st.none() | st.integers(1, 4),
+        limit=st.none() | st.integers(0, 4) | st.integers(30, 50),
         after=st.none() | keys,
         of_open=st.booleans(),
     )
@@ -339,7 +350,7 @@ class StateTables(RuleBasedStateMachine):
         found = self.store.views.scan(table, prefix, as_of, limit, after)
         assert list(zip(found.keys.to_pylist(), found.values.to_pylist(), strict=True)) == expected[:limit]
 
-    @rule(data=st.data(), asked=st.lists(keys, max_size=20))
+    @rule(data=st.data(), asked=st.lists(keys, max_size=20) | st.permutations(KEYS))
     def read_in_the_order_asked(self, data: st.DataObject, asked: list[bytes]) -> None:
         versions = data.draw(st.sampled_from([v for v in self.model.tables.values() if not v.bags]))
         as_of = self.model.groups[versions.table.group].epoch

@@ -122,7 +122,9 @@ class Reader:
         codecs, left = self._codecs, limit
         with self._transaction() as transaction:
             cursor = transaction.cursor()
-            more = len(low) <= KEY_LIMIT and cursor.set_range(low)
+            more = cursor.set_range(low[:KEY_LIMIT])
+            if more and len(low) > KEY_LIMIT and cursor.key() == low[:KEY_LIMIT]:
+                more = cursor.next()  # the longest key there can be, and still before the bound
             while more and (left is None or left > 0):
                 found = list(islice(cursor.iternext(), SCAN_ROWS if left is None else min(left, SCAN_ROWS)))
                 more = cursor.next()

@@ -1,0 +1,125 @@
+"""Batches of many thousand rows: as atomic, as ordered and as exactly sliced as small ones."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from everview.change.entries import SEQ
+from everview.change.frontier import Frontier, Slice
+from everview.change.schema import Schema
+from everview.errors import LogTrimmedError
+from everview.store.contract import EntryKind, Row, Store, Table
+from tests.adapters.model import entries_of
+from tests.adapters.under_test import define
+
+ROWS = 20_000
+EVENTS = Schema.of({"kind": "VARCHAR", "id": "BIGINT", "value": "DOUBLE", "note": "VARCHAR"}, key=["kind", "id"])
+
+
+@pytest.fixture
+def table(store: Store) -> Table:
+    return define(store, "events", EVENTS)
+
+
+def rows(count: int = ROWS) -> pa.Table:
+    ids = pa.array(range(count), pa.int64())
+    return pa.table(
+        {
+            "kind": pa.array([f"kind {number % 7}" for number in range(count)]),
+            "id": ids,
+            "value": pc.divide(ids.cast(pa.float64()), 3),
+            "note": pa.array([None if number % 5 == 0 else "n" * (number % 40) for number in range(count)]),
+        }
+    )
+
+
+def in_key_order(table: pa.Table) -> list[Row]:
+    return sorted(table.to_pylist(), key=lambda row: (row["kind"], row["id"]))
+
+
+def scanned(store: Store, table: Table, *args: object, **bounds: object) -> list[Row]:
+    return [row for batch in store.table(table).scan(*args, **bounds) for row in batch.to_pylist()]  # type: ignore[arg-type]
+
+
+def test_rows_come_back_from_scans_and_gets(store: Store, table: Table) -> None:
+    written = rows()
+    assert store.table(table).put_many(written) == ROWS
+    expected = in_key_order(written)
+    assert store.table(table).count() == ROWS
+    assert scanned(store, table) == expected
+    assert scanned(store, table, limit=10_001) == expected[:10_001]
+    assert scanned(store, table, ("kind 3",)) == [row for row in expected if row["kind"] == "kind 3"]
+    start, stop = ("kind 1", 500), ("kind 6", 19_000)
+    between = [row for row in expected if start <= (row["kind"], row["id"]) < stop]
+    assert scanned(store, table, start=start, stop=stop) == between
+    asked = written.select(["kind", "id"])
+    assert store.table(table).get_many(asked).to_pylist() == written.to_pylist()
+
+
+def test_a_large_batch_is_never_cut(store: Store, table: Table) -> None:
+    base = store.table(table)
+    base.put({"kind": "before", "id": 1})
+    before = store.log.latest()
+    base.put_many(rows())
+    after = store.log.latest()
+    base.put({"kind": "after", "id": 1})
+    assert store.log.advance(Frontier(), 10) == before
+    assert store.log.advance(before, 10) == after, "however large, it is taken whole"
+    assert store.log.advance(before, ROWS + 1) == store.log.latest()
+    assert before.operations_to(after) == ROWS
+
+
+def test_slices_of_any_size_hold_exactly_their_entries(store: Store, table: Table) -> None:
+    base = store.table(table)
+    base.put_many(rows())
+    base.put_many(rows(ROWS // 2).set_column(2, "value", pa.array([1.5] * (ROWS // 2))))
+    base.delete_many(rows(1000).select(["kind", "id"]))
+    rng = random.Random(1)
+    latest = store.log.latest()
+    whole = {node: entries_of(store.log.read(Slice(node, 0, end), [table])) for node, end in latest.items()}
+    for node, end in latest.items():
+        assert [entry.sequence for entry in whole[node]] == list(range(1, end + 1))
+        for _ in range(12):
+            after, upto = sorted((rng.randint(0, end), rng.randint(0, end)))
+            assert entries_of(store.log.read(Slice(node, after, upto), [table])) == whole[node][after:upto]
+            single = store.log.read(Slice(node, upto - 1, upto), [table]) if upto else None
+            assert single is None or single.batches[0].entries[SEQ].to_pylist() == [upto]
+    entries = [entry for log in whole.values() for entry in log]
+    assert sum(entry.kind is EntryKind.DELETE for entry in entries) == 1000
+    assert base.count() == ROWS - 1000
+
+
+def test_trimming_to_a_cut_leaves_what_follows(store: Store, table: Table) -> None:
+    base = store.table(table)
+    base.put_many(rows())
+    cut = store.log.latest()
+    base.put_many(rows(3000))
+    latest = store.log.latest()
+    kept = {piece: entries_of(store.log.read(piece, [table])) for piece in cut.slices_to(latest)}
+    assert store.log.trim(cut) == ROWS
+    assert store.log.oldest() == cut
+    assert store.log.latest() == latest
+    for piece, entries in kept.items():
+        assert entries_of(store.log.read(piece, [table])) == entries
+        with pytest.raises(LogTrimmedError):
+            store.log.read(Slice(piece.node, piece.after - 1, piece.upto), [table])
+    assert store.log.trim(latest) == 3000
+    assert store.log.latest() == latest
+    base.put({"kind": "after", "id": 1})
+    assert latest.operations_to(store.log.latest()) == 1, "numbers go on where they stood"
+
+
+def test_a_scan_may_begin_or_end_at_a_key_that_is_too_long(store: Store, table: Table) -> None:
+    base = store.table(table)
+    base.put_many(pa.table({"kind": ["a", "m", "z"], "id": [1, 2, 3]}))
+    long = ("m" * 2000, 0)
+    assert [row["kind"] for row in scanned(store, table, start=long)] == ["z"]
+    assert [row["kind"] for row in scanned(store, table, stop=long)] == ["a", "m"]
+    assert scanned(store, table, ("m" * 2000,)) == []
+    assert base.get(*long) is None
+    base.delete(*long)
+    assert base.count() == 3
