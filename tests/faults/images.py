@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from everview.store.embedded import durability
+from everview.store.embedded import durability, points
 from everview.store.embedded.environment import Environment
 
 SECTOR = 512
@@ -42,7 +42,7 @@ class Film:
         """From now on remember what this process syncs: a sector that no sync covered may be
         missing even in an image that holds a later durable point."""
         on_disk = {path.name: path.read_bytes() for path in self.directory.iterdir()}
-        sync, write_point = Environment.sync, durability.write_point
+        sync, write_point = Environment.sync, points.write_point
 
         def watched_sync(environment: Environment) -> None:
             content = environment.path.read_bytes()
@@ -50,7 +50,7 @@ class Film:
             if environment.path.parent == self.directory:
                 on_disk[environment.path.name] = content
 
-        def watched_write(directory: Path, point: durability.Point) -> None:
+        def watched_write(directory: Path, point: points.Point) -> None:
             floor = dict(on_disk)
             write_point(directory, point)
             if directory == self.directory:

@@ -9,7 +9,7 @@ import pytest
 
 from everview.errors import NotAStoreError
 from everview.store.embedded import EmbeddedStore, durability
-from everview.store.embedded.durability import Point, read_point, write_point
+from everview.store.embedded.points import Point, read_point, write_point
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_fsync_makes_every_acknowledged_write_durable(tmp_path: Path, monkeypatc
 def test_group_makes_a_write_durable_by_itself(tmp_path: Path) -> None:
     with EmbeddedStore.open(tmp_path / "store", create=True, durability="group") as store:
         written = threading.Event()
-        real = durability.write_point
+        real = write_point
 
         def watched(directory: Path, point: Point) -> None:
             real(directory, point)

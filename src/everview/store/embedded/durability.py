@@ -35,21 +35,18 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import os
-import struct
 import threading
-import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO
 
 import lmdb
 
-from everview.errors import InputError, NotAStoreError, StoreError
+from everview.errors import NotAStoreError, StoreError
 from everview.store.embedded.environment import Environment, Transaction, closed
 from everview.store.embedded.layout import DURABLE, LOCK, private
+from everview.store.embedded.points import Point, read_meta, read_point, restore, write_point
 from everview.store.embedded.snapshots import EVENTS
 
 MODES = ("fsync", "group", "none")
@@ -60,33 +57,15 @@ GARBAGE = 1 << 28
 PIN_LAG = 8
 """Durable points that others may make before this process must move its pins."""
 
-_MAGIC = b"EVDURAB1"
-_SLOT = 32 * 1024
-_HEAD = struct.Struct("<8sQ36sI")
-_ENTRY = struct.Struct("<32sQ256s")
-_META = 256
-_META_FORM = struct.Struct("<QHHIIIQQ48s48sQQ")
-"""An LMDB meta page: page header (number, pad, flags, sizes), magic, version, address, map
-size, two databases, last page, transaction id."""
-_META_MAGIC = 0xBEEFC0DE
-
 
 def boot_id() -> str:
     """What changes with every boot of the machine."""
-    with contextlib.suppress(OSError):
+    try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
-    with contextlib.suppress(OSError, AttributeError):
-        return str(Path("/var/run").stat().st_ctime_ns)
-    return "unknown"
-
-
-@dataclass(frozen=True)
-class Point:
-    """A durable point: for every file the transaction id and the meta page."""
-
-    number: int
-    boot: str
-    metas: Mapping[str, tuple[int, bytes]]
+    except OSError as error:
+        raise StoreError(
+            "this system does not tell one boot from the next", detail=str(error), hint="the embedded store needs Linux"
+        ) from error
 
 
 class Durability:
@@ -302,36 +281,17 @@ def _pin(environment: Environment) -> tuple[Transaction, tuple[int, bytes]]:
     """A read transaction and its meta page; the caller holds the write lock, so the last
     commit is the one that both show."""
     transaction = environment.lmdb.begin()
-    number = transaction.id()
-    page = environment.lmdb.stat()["psize"]
-    with environment.path.open("rb", buffering=0) as file:
-        meta = os.pread(file.fileno(), _META, (number & 1) * page)
-    if _meta_number(meta, environment.path) != number:
+    try:
+        number = transaction.id()
+        return transaction, (number, read_meta(environment.path, number, environment.lmdb.stat()["psize"]))
+    except BaseException:
         transaction.abort()
-        raise NotAStoreError(
-            f"the meta page of {environment.path} is not where it should be",
-            detail=f"transaction {number} expected",
-            hint="this build of LMDB has another file format; install the lmdb version Everview asks for",
-        )
-    return transaction, (number, meta)
-
-
-def _meta_number(meta: bytes, path: Path) -> int:
-    if len(meta) < _META:
-        raise NotAStoreError(f"{path} is cut short", hint="restore it from a backup")
-    fields = _META_FORM.unpack_from(meta)
-    magic, version, number = fields[4], fields[5], fields[11]
-    if magic != _META_MAGIC or version != 1:
-        raise NotAStoreError(f"{path} is not a file of this LMDB format", hint="restore it from a backup")
-    return int(number)
+        raise
 
 
 def _abort(pins: Mapping[str, Transaction]) -> None:
     for transaction in pins.values():
         transaction.abort()
-
-
-# ------------------------------------------------------------------ the file
 
 
 @contextlib.contextmanager
@@ -342,45 +302,6 @@ def locked(file: IO[bytes]) -> Iterator[None]:
         yield
     finally:
         fcntl.flock(file, fcntl.LOCK_UN)
-
-
-def write_point(directory: Path, point: Point) -> None:
-    body = b"".join(
-        _ENTRY.pack(name.encode("ascii"), number, meta) for name, (number, meta) in sorted(point.metas.items())
-    )
-    head = _HEAD.pack(_MAGIC, point.number, point.boot.encode("ascii"), len(point.metas))
-    slot = head + body
-    slot += struct.pack("<I", zlib.crc32(slot))
-    if len(slot) > _SLOT:
-        raise InputError(f"a durable point of {len(point.metas)} files does not fit its slot")
-    descriptor = os.open(directory / DURABLE, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        os.pwrite(descriptor, slot, (point.number & 1) * _SLOT)
-        os.fdatasync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def read_point(directory: Path) -> Point | None:
-    """The newest durable point that is whole, or None where there is none."""
-    try:
-        content = (directory / DURABLE).read_bytes()
-    except FileNotFoundError:
-        return None
-    points = [point for at in (0, _SLOT) if (point := _parse_slot(content[at : at + _SLOT])) is not None]
-    return max(points, key=lambda point: point.number, default=None)
-
-
-def _parse_slot(slot: bytes) -> Point | None:
-    if len(slot) < _HEAD.size or not slot.startswith(_MAGIC):
-        return None
-    _, number, boot, count = _HEAD.unpack_from(slot)
-    end = _HEAD.size + count * _ENTRY.size
-    if len(slot) < end + 4 or struct.unpack_from("<I", slot, end)[0] != zlib.crc32(slot[:end]):
-        return None
-    entries = [_ENTRY.unpack_from(slot, _HEAD.size + index * _ENTRY.size) for index in range(count)]
-    metas = {name.rstrip(b"\0").decode("ascii"): (txn, meta) for name, txn, meta in entries}
-    return Point(number, boot.rstrip(b"\0").decode("ascii"), metas)
 
 
 def recover(directory: Path) -> bool:
@@ -395,24 +316,6 @@ def recover(directory: Path) -> bool:
         return False
     lost = False
     for name, (number, meta) in point.metas.items():
-        lost |= _restore(directory / name, number, meta)
+        lost |= restore(directory / name, number, meta)
     write_point(directory, Point(point.number + 1, boot_id(), point.metas))
-    return lost
-
-
-def _restore(path: Path, number: int, meta: bytes) -> bool:
-    """Make the saved meta page the only one: the newer of the two, and of the older too."""
-    if not path.exists():
-        raise NotAStoreError(f"{path} is missing", hint="restore it from a backup")
-    page = struct.unpack_from("<I", meta, 40)[0]
-    elder = bytearray(meta)
-    struct.pack_into("<Q", elder, 144, max(number - 1, 0))
-    with path.open("r+b", buffering=0) as file:
-        descriptor = file.fileno()
-        present = [os.pread(descriptor, _META, slot * page) for slot in (0, 1)]
-        lost = max((_META_FORM.unpack_from(m)[11] for m in present if len(m) == _META), default=0) != number
-        for slot, content in ((number & 1, meta), (1 - (number & 1), bytes(elder))):
-            content = struct.pack("<Q", slot) + content[8:]
-            os.pwrite(descriptor, content, slot * page)
-        os.fdatasync(descriptor)
     return lost
