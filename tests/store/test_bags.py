@@ -5,7 +5,6 @@ import struct
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -25,18 +24,6 @@ from tests.store.state_files import Files, Killed, bag, bag_epoch, begin, change
 
 TABLE = StateTable(5, "minima", "main")
 NARROW = [struct.pack(">Q", 7 * number) for number in range(10_000)]
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Iterator[Files]:
-    opened = Files(tmp_path)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def views(files: Files) -> EmbeddedViews:
-    return EmbeddedViews(files)
 
 
 def ends(found: BagEnds) -> dict[bytes, tuple[bytes | None, ...]]:

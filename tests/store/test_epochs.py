@@ -1,6 +1,6 @@
 """Begin and commit: their order, what survives a crash between them, and who is refused."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,18 +14,6 @@ from everview.store.embedded.views import EmbeddedViews
 from tests.store.state_files import Files, Killed, begin, epoch, get, puts
 
 TABLE = StateTable(7, "totals", "main")
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Iterator[Files]:
-    opened = Files(tmp_path)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def views(files: Files) -> EmbeddedViews:
-    return EmbeddedViews(files)
 
 
 def test_a_group_begins_empty(views: EmbeddedViews) -> None:

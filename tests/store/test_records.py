@@ -3,7 +3,6 @@
 import random
 import tempfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,18 +20,6 @@ from tests.store.state_files import Files, Killed, begin, column, deletes, epoch
 TABLE = StateTable(7, "totals", "main")
 NEIGHBOUR = StateTable(8, "neighbour", "main")
 ROWS = {b"key %04d" % number: b"value %d" % number for number in range(50)}
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> Iterator[Files]:
-    opened = Files(tmp_path)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def views(files: Files) -> EmbeddedViews:
-    return EmbeddedViews(files)
 
 
 def all_of(views: EmbeddedViews, as_of: int, table: StateTable = TABLE) -> dict[bytes, bytes]:

@@ -32,8 +32,8 @@ class EmbeddedTable:
         reader = Reader(handle.base, codecs)
         self.get: Callable[..., Row | None] = reader.get
         self.get_many = reader.get_many
+        self.scan = reader.scan
         self.count = reader.count
-        self._scan = reader.scan
 
     @property
     def table(self) -> Table:
@@ -58,16 +58,6 @@ class EmbeddedTable:
         if count:
             self._apply(self._writer.delete_many(columns))
         return count
-
-    def scan(
-        self,
-        prefix: Sequence[object] = (),
-        *,
-        start: Sequence[object] | None = None,
-        stop: Sequence[object] | None = None,
-        limit: int | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        return self._scan(prefix, start=start, stop=stop, limit=limit)
 
     def _apply(self, work: Work) -> None:
         self._handle.update(self._handle.base, work)
