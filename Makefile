@@ -31,8 +31,9 @@ check: $(STAMP) ## format, lint, types, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup ## the embedded store against raw LMDB
+bench: setup ## the embedded store against raw LMDB, and the slice on Spark
 	$(BIN)/python -m bench.store
+	$(BIN)/python -m bench.slice
 
 format: $(STAMP) ## rewrite the sources in the house format
 	$(BIN)/ruff format .
