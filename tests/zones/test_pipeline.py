@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +16,17 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from everview.client.database import Database
 from everview.client.database import open as open_database
-from everview.errors import DamagedEntryError, DefinitionError
-from everview.store.contract import Begun
+from everview.errors import DamagedEntryError, DefinitionError, LogTrimmedError
+from everview.store.contract import Begun, Store
 from everview.store.embedded.layout import LOG
 from everview.zones.distributor import Distributor
 from everview.zones.epoch import EpochRunner
 from everview.zones.pipeline import Pipeline
+from everview.zones.reports import EpochReport
 from everview.zones.view_server import ViewServer
 from tests.zones.shop import assert_view_is_right, open_shop, trade, write
 from tests.zones.victim import OPERATIONS
@@ -159,6 +161,36 @@ def test_what_fails_in_a_task_reaches_the_caller_as_it_was(shop: Database, spark
         Pipeline(tmp_path / "store", spark=spark, runner=Broken).catch_up()
     assert found.value.hint == "rebuild the view"
     assert shop.store.views.committed("main").epoch == 0
+    Pipeline(tmp_path / "store", spark=spark).catch_up()
+    assert_view_is_right(shop.store)
+
+
+def test_a_log_that_was_trimmed_too_early_names_the_views_to_rebuild(
+    shop: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    trade(shop, 2, seed=1)
+    shop.store.log.trim(shop.store.log.latest())
+    with pytest.raises(LogTrimmedError, match="group main cannot go on") as found:
+        Pipeline(tmp_path / "store", spark=spark).catch_up()
+    assert found.value.hint == "rebuild its views: totals"
+
+
+class Watched(EpochRunner):
+    """Says when an epoch has begun its work."""
+
+    inside = threading.Event()
+
+    def run(self, store: Store, begun: Begun, descriptors: DataFrame) -> EpochReport:
+        self.inside.set()
+        return super().run(store, begun, descriptors)
+
+
+def test_a_pipeline_that_is_stopped_in_an_epoch_is_resumed_by_the_next(
+    shop: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    trade(shop, 10, seed=1)
+    with Pipeline(tmp_path / "store", spark=spark, runner=Watched):
+        assert Watched.inside.wait(PATIENCE)
     Pipeline(tmp_path / "store", spark=spark).catch_up()
     assert_view_is_right(shop.store)
 

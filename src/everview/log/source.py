@@ -39,6 +39,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from everview.catalog import Catalog
 from everview.change.frontier import Frontier, Slice
+from everview.errors import LogTrimmedError
 from everview.operators.plan import AggregatePlan, EpochPlan
 from everview.store.contract import Begun, Store
 from everview.store.opened import close_opened, opened
@@ -70,7 +71,13 @@ def next_epoch(
     if under_way is not None:
         return under_way
     start = store.views.committed(group).frontier
-    frontier = store.log.latest() if operations is None else store.log.advance(start, operations)
+    try:
+        frontier = store.log.latest() if operations is None else store.log.advance(start, operations)
+    except LogTrimmedError as error:
+        views = ", ".join(view.name for view in catalog.views(group))
+        raise LogTrimmedError(
+            f"group {group} cannot go on from {start}", detail=error.message, hint=f"rebuild its views: {views}"
+        ) from error
     if target is not None and not frontier <= target:
         frontier = target
     if frontier <= start:

@@ -15,19 +15,21 @@ import contextlib
 import re
 import shutil
 import tempfile
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from everview import errors
 from everview.catalog.objects import MAIN
 from everview.change.frontier import Frontier
-from everview.errors import DefinitionError, EverviewError
+from everview.errors import DefinitionError, EpochError, EverviewError
 from everview.log.source import NAME
 from everview.store.contract import Store
 from everview.store.opened import open_store
@@ -73,6 +75,8 @@ class Pipeline:
         self._checkpoint = None if checkpoint is None else str(checkpoint)
         self._disposable: str | None = None
         self._store: Store | None = None
+        self._epoch = threading.Lock()
+        """Held while an epoch uses the store: Spark gives up waiting for us, we still run."""
         self._query: StreamingQuery | None = None
         self._failure: EverviewError | None = None
 
@@ -87,7 +91,7 @@ class Pipeline:
         """Maintain the views until they reflect what is in the logs now, then stop."""
         query = self._start(availableNow=True)
         try:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(StreamingQueryException):
                 query.awaitTermination()
             self.check()
         finally:
@@ -101,15 +105,13 @@ class Pipeline:
         checkpoint = self._checkpoint
         if checkpoint is None:
             checkpoint = self._disposable = tempfile.mkdtemp(prefix="everview-checkpoint-")
-        self._query = (
-            self._spark.readStream.format(NAME)
-            .options(**self._options)
-            .load()
-            .writeStream.foreachBatch(self._run)
-            .option("checkpointLocation", checkpoint)
-            .trigger(**trigger)
-            .start()
-        )
+        try:
+            source = self._spark.readStream.format(NAME).options(**self._options).load()
+            sink = source.writeStream.foreachBatch(self._run).option("checkpointLocation", checkpoint)
+            self._query = sink.trigger(**trigger).start()
+        except Exception as error:
+            self.stop()
+            raise told(error, f"the pipeline of group {self.group} cannot start") from error
         return self._query
 
     def _open(self) -> Store:
@@ -128,7 +130,8 @@ class Pipeline:
         query, self._query = self._query, None
         if query is not None:
             query.stop()
-        store, self._store = self._store, None
+        with self._epoch:
+            store, self._store = self._store, None
         if store is not None:
             store.close()
         if self._disposable is not None:
@@ -152,6 +155,8 @@ class Pipeline:
         deadline = None if timeout is None else time.monotonic() + timeout
         while not (reached := store.views.committed(self.group).frontier) >= wanted:
             self.check()
+            if self._query is None or not self._query.isActive:
+                raise EpochError(f"the pipeline of group {self.group} was stopped at {reached}, before {wanted}")
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"group {self.group} has reached {reached}, not {wanted}, after {timeout} s")
             time.sleep(POLL)
@@ -169,10 +174,12 @@ class Pipeline:
         """Called by Spark, in this process. Spark's number of the batch says nothing: where the
         store has no epoch under way, it has committed this batch already. An error keeps its
         type on the way to the caller."""
-        store = self._store
         try:
-            if store is not None and (begun := store.views.begun(self.group)) is not None:
-                self.reports.append(self._runner.run(store, begun, batch))
+            with self._epoch:
+                store = self._store
+                begun = None if store is None else store.views.begun(self.group)
+                if store is not None and begun is not None:
+                    self.reports.append(self._runner.run(store, begun, batch))
         except EverviewError as error:
             self._failure = error
             raise
