@@ -15,29 +15,30 @@ import threading
 from everview.store.contract import Store
 from everview.store.embedded import EmbeddedStore
 
-_opened: dict[tuple[int, str, str], Store] = {}
+_opened: dict[tuple[int, str], Store] = {}
 _guard = threading.Lock()
 
 
-def open_store(place: str, durability: str = "group") -> Store:
+def open_store(place: str) -> Store:
     """The store at a place (a directory: the embedded store); the caller closes it."""
-    return EmbeddedStore.open(place, durability=durability)
+    return EmbeddedStore.open(place)
 
 
-def opened(place: str, durability: str = "group") -> Store:
+def opened(place: str) -> Store:
     """The store at a place, opened at the first call and left open."""
-    asked = (os.getpid(), place, durability)
+    asked = (os.getpid(), place)
     found = _opened.get(asked)
     if found is None:
         with _guard:
             found = _opened.get(asked)
             if found is None:
-                found = _opened[asked] = open_store(place, durability)
+                found = _opened[asked] = open_store(place)
     return found
 
 
 def close_opened(place: str) -> None:
     """Close what this process has opened at a place."""
     with _guard:
-        for asked in [asked for asked in _opened if asked[:2] == (os.getpid(), place)]:
-            _opened.pop(asked).close()
+        found = _opened.pop((os.getpid(), place), None)
+    if found is not None:
+        found.close()

@@ -44,7 +44,7 @@ class Distributor:
         settle()
         slices = tuple(piece for batch in batches for piece in self._slices(batch))
         if slices:
-            yield to_spark(list(self.run(opened(self.place, "none"), slices)))
+            yield to_spark(list(self.run(opened(self.place), slices)))
 
     def _slices(self, batch: pa.RecordBatch) -> Iterator[Slice]:
         epochs, *columns = (column.to_pylist() for column in batch.columns)

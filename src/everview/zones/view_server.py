@@ -46,7 +46,7 @@ class ViewServer:
                 else:
                     tables[block.subject].append(block.table)
         if tables:
-            passed_on.append(self.run(opened(self.place, "none"), tables).to_json())
+            passed_on.append(self.run(opened(self.place), tables).to_json())
         yield pa.record_batch([passed_on], schema=_SCHEMA)
 
     def run(self, store: Store, partials: dict[int, list[pa.Table]]) -> Report:
