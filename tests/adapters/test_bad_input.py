@@ -18,6 +18,7 @@ from everview.errors import (
     ValueTypeError,
 )
 from everview.store.contract import BaseTable, Row, Store, Table
+from tests.adapters.guarantees import needs
 from tests.adapters.under_test import define
 
 READINGS = Schema.of(
@@ -103,6 +104,7 @@ def test_a_bad_row_is_refused(store: Store, table: Table, case: str, put: Callab
 
 @pytest.mark.parametrize("case", BAD_ROWS)
 def test_a_bad_row_takes_its_batch_with_it(store: Store, table: Table, case: str) -> None:
+    needs(store, "atomic_batches")
     row, error, _ = BAD_ROWS[case]
 
     def batch() -> None:

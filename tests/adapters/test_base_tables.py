@@ -22,6 +22,8 @@ from everview.change.frontier import Frontier, Slice
 from everview.errors import EverviewError, LogTrimmedError, MissingColumnError, TopologyError
 from everview.store.contract import BaseTable, Batch, Snapshot, Table, TableWriter
 from tests.adapters import histories
+from tests.adapters.effort import HISTORIES
+from tests.adapters.guarantees import needs
 from tests.adapters.model import (
     LAST_TOKEN,
     Delete,
@@ -65,6 +67,7 @@ class BaseTables(RuleBasedStateMachine):
         self.store = self.under_test.open()
         self.model = Model(self.under_test.token)
         self.held: list[Held] = []
+        needs(self.store, "per_key_order")
 
     @initialize()
     def create(self) -> None:
@@ -191,6 +194,7 @@ class BaseTables(RuleBasedStateMachine):
 
         self._write([Delete(name, key) for key in keys], call)
 
+    @precondition(lambda self: self.store.log.guarantees.atomic_batches)
     @rule(data=st.data(), how=st.sampled_from(["whole", "whole", "interrupted"]))
     def batch(self, data: st.DataObject, how: str) -> None:
         operations = data.draw(st.lists(histories.operations(self.model.schemas), max_size=12))
@@ -216,6 +220,7 @@ class BaseTables(RuleBasedStateMachine):
         else:
             writer.delete(*operation.key)
 
+    @precondition(lambda self: self.store.log.guarantees.atomic_batches)
     @rule(data=st.data(), name=histories.names)
     def batch_of_many(self, data: st.DataObject, name: str) -> None:
         """put_many and delete_many as parts of one batch."""
@@ -396,4 +401,4 @@ class BaseTables(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("adapter", sorted(ADAPTERS))
 def test_base_tables_and_logs_agree_with_the_model(adapter: str) -> None:
-    run_state_machine_as_test(type("BaseTables", (BaseTables,), {"adapter": adapter}))
+    run_state_machine_as_test(type("BaseTables", (BaseTables,), {"adapter": adapter}), settings=HISTORIES)

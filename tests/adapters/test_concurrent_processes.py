@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.adapters import workload
+from tests.adapters.guarantees import needs
 from tests.adapters.under_test import ADAPTERS, CROWDED, StoreUnderTest
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +62,8 @@ def test_writers_movers_and_followers(adapter: str, trim: bool, tmp_path: Path) 
     """The logs give the tables, without gap or duplicate, and no batch is ever seen in part."""
     under_test = CROWDED[adapter](tmp_path / "store")
     store = under_test.open()
+    needs(store, "atomic_batches")
+    needs(store, "per_key_order")
     tables = workload.create(store)
     writers = [Worker(under_test, "write", SEED, number, STEPS) for number in range(3)]
     others = [

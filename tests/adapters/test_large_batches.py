@@ -13,6 +13,7 @@ from everview.change.frontier import Frontier, Slice
 from everview.change.schema import Schema
 from everview.errors import LogTrimmedError
 from everview.store.contract import EntryKind, Row, Store, Table
+from tests.adapters.guarantees import needs
 from tests.adapters.model import entries_of
 from tests.adapters.under_test import define
 
@@ -61,6 +62,7 @@ def test_rows_come_back_from_scans_and_gets(store: Store, table: Table) -> None:
 
 
 def test_a_large_batch_is_never_cut(store: Store, table: Table) -> None:
+    needs(store, "atomic_batches")
     base = store.table(table)
     base.put({"kind": "before", "id": 1})
     before = store.log.latest()

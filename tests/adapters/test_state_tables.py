@@ -22,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from everview.change.frontier import Frontier
 from everview.errors import EpochError, EpochOrderError, SnapshotExpiredError, StaleEpochError
 from everview.store.contract import BagRows, Deletes, Puts, Snapshot, StateReader, StateTable
+from tests.adapters.effort import HISTORIES
 from tests.adapters.histories import ITEMS
 from tests.adapters.state_model import Contents, Group, Open, StateModel, Versions
 from tests.adapters.under_test import ADAPTERS, define, defined
@@ -406,4 +407,4 @@ class StateTables(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("adapter", sorted(ADAPTERS))
 def test_state_tables_agree_with_the_model(adapter: str) -> None:
-    run_state_machine_as_test(type("StateTables", (StateTables,), {"adapter": adapter}))
+    run_state_machine_as_test(type("StateTables", (StateTables,), {"adapter": adapter}), settings=HISTORIES)
