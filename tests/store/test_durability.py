@@ -188,3 +188,17 @@ def _free_pages(store: EmbeddedStore) -> set[int]:
                 reached.update(range(first, first + count))
     assert pin.id() == point.metas["base.mdb"][0]
     return set(range(len(data) // 4096)) - reached
+
+
+@pytest.mark.parametrize("mode", durability.MODES)
+def test_a_process_that_is_idle_lets_go_of_its_pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
+    monkeypatch.setattr(durability, "INTERVAL", 0.01)
+    with EmbeddedStore.open(tmp_path / "store", create=True, durability=mode) as store:
+        version = write(store, 3)
+        flusher = store._handle.core.durability._flusher
+        if flusher is not None:
+            flusher.join(30)
+        assert store._handle.base.lmdb.readers().count("\n") <= 2, "only the heading and spare readers"
+        assert not store._handle.core.durability._pins
+        assert write(store) == version + 1
+        assert store._handle.core.durability._pins

@@ -21,6 +21,9 @@ sync may be on disk, the meta page perhaps without the pages it points to. So:
 - After a reboot (the kernel's boot id differs from the one in ``durable``) the first
   process to open the store writes the saved meta pages back. All files return to the cut.
 
+A process that has not written for a while lets go of its pins: they would keep others from
+using freed pages.
+
 The modes differ only in when a durable point is made::
 
     fsync    before a write is acknowledged
@@ -84,6 +87,10 @@ class Durability:
         self._writing = 0
         self._writes = 0
         self._dirty = False
+        """Something was written since the last durable point …"""
+        self._due = False
+        """… that must not wait for the next occasion."""
+        self._recent = False
         self._closing = False
         self._flusher: threading.Thread | None = None
         for name, environment in files.items():
@@ -99,18 +106,27 @@ class Durability:
             if self._closing:
                 raise environment.gone() if environment.gone else closed(self._directory)
             self._writing += 1
+        wrote = False
         try:
             if not self._pinned:
                 self.make_point()
             yield
-            self._dirty = True
+            wrote = True
         finally:
             with self._state:
                 self._writing -= 1
+                if wrote:
+                    self._note_write(mode)
         if mode == "fsync" or self._too_much_garbage(environment):
             self.make_point()
-        elif mode == "group" and self._flusher is None:
-            self._start_flusher()
+
+    def _note_write(self, mode: str) -> None:
+        """Under the lock, so that a flusher about to end sees the write, or is seen to have ended."""
+        self._dirty = self._recent = True
+        self._due |= mode == "group"
+        if self._flusher is None and not self._closing:
+            self._flusher = threading.Thread(target=self._flush_forever, name="everview-durability", daemon=True)
+            self._flusher.start()
 
     @property
     def _pinned(self) -> bool:
@@ -118,7 +134,7 @@ class Durability:
 
     def make_point(self) -> None:
         """Make everything committed so far durable, and move this process's pins there."""
-        self._dirty = False
+        self._dirty = self._due = False
         wanted = {name: environment.lmdb.info()["last_txnid"] for name, environment in self._files.items()}
         try:
             with self._points:
@@ -134,7 +150,7 @@ class Durability:
                         for environment in self._files.values():
                             environment.adopt_size()
         except BaseException:
-            self._dirty = True
+            self._dirty = self._due = True
             raise
 
     def _covered(self, point: Point, wanted: Mapping[str, int]) -> bool:
@@ -180,31 +196,24 @@ class Durability:
 
     # -------------------------------------------------------------- in the background
 
-    def _start_flusher(self) -> None:
-        with self._state:
-            if self._flusher is None and not self._closing:
-                self._flusher = threading.Thread(target=self._flush_forever, name="everview-durability", daemon=True)
-                self._flusher.start()
-
     def _flush_forever(self) -> None:
         idle = 0
         while True:
             with self._state:
                 if self._state.wait_for(lambda: self._closing, timeout=INTERVAL):
                     return
-            if self._dirty:
-                idle = 0
+            idle = 0 if self._recent else idle + 1
+            self._recent = False
+            if self._due:
                 # sync() and close() report a failure; here the next round retries.
                 with contextlib.suppress(OSError, lmdb.Error, StoreError):
                     self.make_point()
-            else:
-                idle += 1
-                with self._state:
-                    if idle >= IDLE_ROUNDS and not self._writing:
-                        old, self._pins = self._pins, {}
-                        _abort(old)
-                        self._flusher = None
-                        return
+            with self._state:
+                if idle >= IDLE_ROUNDS and not self._writing and not self._due:
+                    old, self._pins = self._pins, {}
+                    _abort(old)
+                    self._flusher = None
+                    return
 
     @contextlib.contextmanager
     def _unpinned(self, name: str) -> Iterator[None]:
