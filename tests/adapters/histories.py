@@ -45,7 +45,7 @@ ADDED = {
 
 _CUSTOMERS = ["", "a", "a\x00", "a\x00b", "ab", "é", "\uffff", "𝄞"]
 _IDS = [-(2**31), -1, 0, 1, 2**31 - 1]
-_ITEMS = [-(2**63), -1, 0, 1, 2, 3, 256, 2**63 - 1]
+ITEM_IDS = [-(2**63), -1, 0, 1, 2, 3, 256, 2**63 - 1]
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 
@@ -71,7 +71,7 @@ names = st.sampled_from(sorted(SCHEMAS))
 def keys(table: str) -> st.SearchStrategy[Key]:
     if table == "orders":
         return st.tuples(st.sampled_from(_CUSTOMERS), st.sampled_from(_IDS))
-    return st.tuples(st.sampled_from(_ITEMS))
+    return st.tuples(st.sampled_from(ITEM_IDS))
 
 
 @st.composite

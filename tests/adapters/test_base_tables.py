@@ -7,6 +7,7 @@ model says, whatever was done to nodes and regions in between.
 from __future__ import annotations
 
 import copy
+import random
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -20,7 +21,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from everview.change.frontier import Frontier, Slice
 from everview.errors import EverviewError, LogTrimmedError, MissingColumnError, TopologyError
-from everview.store.contract import BaseTable, Batch, Snapshot, Table, TableWriter
+from everview.store.contract import BaseTable, Batch, Row, Snapshot, Table, TableWriter
 from tests.adapters import histories
 from tests.adapters.effort import HISTORIES
 from tests.adapters.guarantees import needs
@@ -69,14 +70,19 @@ class BaseTables(RuleBasedStateMachine):
         self.held: list[Held] = []
         needs(self.store, "per_key_order")
 
-    @initialize()
-    def create(self) -> None:
+    @initialize(seed=st.integers(0, 2**32), count=st.sampled_from([0, 5, 30]))
+    def create(self, seed: int, count: int) -> None:
+        """Two tables, with some rows to begin with."""
         self.tables: dict[str, Table] = {}
         for name, schema in histories.SCHEMAS.items():
             self.tables[name] = define(self.store, name, schema)
             self.model.create(name, schema)
         self.retired: set[int] = set()
         self._check_topology()
+        rng = random.Random(seed)
+        for _ in range(count):
+            row: Row = {"id": rng.choice(histories.ITEM_IDS), "name": str(rng.random())}
+            self._write([Put("items", row)], lambda row=row: self._base("items").put(row))  # type: ignore[misc]
 
     def teardown(self) -> None:
         try:
@@ -156,6 +162,7 @@ class BaseTables(RuleBasedStateMachine):
 
     @rule(data=st.data(), name=histories.names)
     def put(self, data: st.DataObject, name: str) -> None:
+        """Some columns of one row."""
         row = data.draw(histories.rows(name, self.model.schemas[name]))
         self._write([Put(name, row)], lambda: self._base(name).put(row))
 
@@ -176,18 +183,18 @@ class BaseTables(RuleBasedStateMachine):
 
         self._write([Put(name, row) for row in rows], call)
 
-    @rule(data=st.data(), name=histories.names)
-    def delete(self, data: st.DataObject, name: str) -> None:
-        key = data.draw(histories.keys(name))
-        self._write([Delete(name, key)], lambda: self._base(name).delete(*key))
-
-    @rule(data=st.data(), name=histories.names, arrow=st.booleans())
-    def delete_many(self, data: st.DataObject, name: str, arrow: bool) -> None:
+    @rule(data=st.data(), name=histories.names, how=st.sampled_from(["one", "list", "arrow"]))
+    def delete(self, data: st.DataObject, name: str, how: str) -> None:
+        """Rows that are there, and some that are not."""
+        if how == "one":
+            key = data.draw(histories.keys(name))
+            self._write([Delete(name, key)], lambda: self._base(name).delete(*key))
+            return
         schema = self.model.schemas[name]
         keys = data.draw(st.lists(histories.keys(name), max_size=8))
         plain_keys = [key if len(key) > 1 else key[0] for key in keys]
         rows = [dict(zip(schema.key, key, strict=True)) for key in keys]
-        handed = histories.as_arrow(schema, list(schema.key), rows) if arrow else plain_keys
+        handed = histories.as_arrow(schema, list(schema.key), rows) if how == "arrow" else plain_keys
 
         def call() -> None:
             assert self._base(name).delete_many(handed) == len(keys)
@@ -238,15 +245,19 @@ class BaseTables(RuleBasedStateMachine):
     # ------------------------------------------------------------------ reads
 
     @rule(data=st.data(), name=histories.names)
-    def get_many(self, data: st.DataObject, name: str) -> None:
+    def read(self, data: st.DataObject, name: str) -> None:
+        """Rows by their keys and in their order, the logs by slices and by cuts."""
+        data.draw(st.sampled_from([self._get_many, self._scan_part, self._read_slice, self._advance]))(data, name)
+
+    def _get_many(self, data: st.DataObject, name: str) -> None:
         keys = data.draw(st.lists(histories.keys(name), max_size=12))
         found = self._base(name).get_many([key if len(key) > 1 else key[0] for key in keys])
         assert found.schema.equals(self.model.schemas[name].arrow)
         expected = [self.model.full(name, key) for key in keys]
         assert plain(found.to_pylist()) == [row for row in expected if row is not None]
 
-    @rule(data=st.data(), name=histories.names, limit=st.none() | st.integers(0, 5))
-    def scan(self, data: st.DataObject, name: str, limit: int | None) -> None:
+    def _scan_part(self, data: st.DataObject, name: str) -> None:
+        limit = data.draw(st.none() | st.integers(0, 5))
         full = histories.keys(name)
         parts = full.flatmap(lambda key: st.integers(0, len(key)).map(lambda n: key[:n]))
         if data.draw(st.booleans()):
@@ -258,10 +269,7 @@ class BaseTables(RuleBasedStateMachine):
                 name, (), start, stop, limit
             )
 
-    # ------------------------------------------------------------------ logs
-
-    @rule(data=st.data())
-    def read_slice(self, data: st.DataObject) -> None:
+    def _read_slice(self, data: st.DataObject, _: str) -> None:
         """Any slice reads as it did when it was new; of a table nobody asks for, nothing is read."""
         nodes = [node for node, upto in self.model.end.items() if upto > self.model.trimmed[node]]
         if not nodes:
@@ -276,9 +284,9 @@ class BaseTables(RuleBasedStateMachine):
         for batch in content.batches:
             assert batch.before_images == self.store.log.guarantees.before_images
 
-    @rule(data=st.data(), limit=st.integers(1, 20))
-    def advance(self, data: st.DataObject, limit: int) -> None:
+    def _advance(self, data: st.DataObject, __: str) -> None:
         """Walking the log by cuts takes every entry once and never a part of a batch."""
+        limit = data.draw(st.integers(1, 20))
         cut = data.draw(st.sampled_from(self.model.cuts()))
         for _ in range(len(self.model.writes) + 1):
             following = self.store.log.advance(cut, limit)
@@ -302,16 +310,19 @@ class BaseTables(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ topology
 
-    @rule()
-    def add_node(self) -> None:
+    @rule(data=st.data(), token=tokens)
+    def change_topology(self, data: st.DataObject, token: int) -> None:
+        changes = [self._add_node, self._remove_node, self._split, self._move, self._move, self._change_nonsense]
+        data.draw(st.sampled_from(changes))(data, token)
+
+    def _add_node(self, _: st.DataObject, __: int) -> None:
         before = self.store.topology.nodes()
         added = self.store.topology.add_node()
         assert set(self.store.topology.nodes()) == {*before, added}
         assert added not in before
         self._check_topology()
 
-    @rule(data=st.data())
-    def remove_node(self, data: st.DataObject) -> None:
+    def _remove_node(self, data: st.DataObject, _: int) -> None:
         nodes = self.store.topology.nodes()
         node = data.draw(st.sampled_from(nodes))
         if len(nodes) == 1:
@@ -322,8 +333,7 @@ class BaseTables(RuleBasedStateMachine):
             self.retired.add(node)
         self._check_topology()
 
-    @rule(token=tokens)
-    def split(self, token: int) -> None:
+    def _split(self, _: st.DataObject, token: int) -> None:
         before = {region.first for region in self.store.topology.regions()}
         if token in before:
             with pytest.raises(TopologyError):
@@ -333,8 +343,7 @@ class BaseTables(RuleBasedStateMachine):
         self._check_topology()
         assert {region.first for region in self.model.regions} == before | {token}
 
-    @rule(data=st.data(), token=tokens)
-    def move(self, data: st.DataObject, token: int) -> None:
+    def _move(self, data: st.DataObject, token: int) -> None:
         node = data.draw(st.sampled_from(self.store.topology.nodes()))
         before = self.model.regions
         self.store.topology.move(token, node)
@@ -345,8 +354,7 @@ class BaseTables(RuleBasedStateMachine):
             else:
                 assert new == old
 
-    @rule(token=tokens)
-    def change_of_topology_that_makes_no_sense(self, token: int) -> None:
+    def _change_nonsense(self, _: st.DataObject, token: int) -> None:
         stranger = max({*self.store.topology.nodes(), *self.retired}) + 100
         with pytest.raises(TopologyError):
             self.store.topology.move(token, stranger)
@@ -358,19 +366,14 @@ class BaseTables(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ the rest of life
 
-    @precondition(lambda self: len(self.held) < 3)
     @rule()
-    def take_snapshot(self) -> None:
+    def snapshot(self) -> None:
+        """Take one; with the fourth, the oldest is read and let go."""
         self.held.append(Held(self.store.snapshot(), dict(self.tables), copy.deepcopy(self.model)))
-
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), close=st.booleans())
-    def read_snapshot(self, data: st.DataObject, close: bool) -> None:
-        held = data.draw(st.sampled_from(self.held))
-        self._check_held(held)
-        if close:
+        if len(self.held) > 3:
+            held = self.held.pop(0)
+            self._check_held(held)
             held.snapshot.close()
-            self.held.remove(held)
 
     @rule()
     def reopen(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from everview.change.frontier import Frontier
 from everview.errors import EpochError, EpochOrderError, SnapshotExpiredError, StaleEpochError
@@ -66,11 +66,15 @@ class StateTables(RuleBasedStateMachine):
         self.next_id = 1
         self.rows = 0
 
-    @initialize()
-    def create(self) -> None:
+    @initialize(data=st.data(), epochs=st.sampled_from([0, 1, 3]))
+    def create(self, data: st.DataObject, epochs: int) -> None:
+        """Tables of records and of bags in two groups, with some epochs behind them."""
         self.items = define(self.store, "items", ITEMS)
         for group, bags in [("main", False), ("main", False), ("main", True), ("lazy", False), ("lazy", True)]:
             self._create(group, bags)
+        for number in range(epochs):
+            self._begin(data, GROUPS[number % 2], b"")
+            self._commit(GROUPS[number % 2])
 
     def _create(self, group: str, bags: bool) -> None:
         table = StateTable(self.next_id, f"state{self.next_id}", group)
@@ -129,8 +133,27 @@ class StateTables(RuleBasedStateMachine):
         self.store.table(self.items).put({"id": self.rows, "name": "x"})
         return self.store.log.latest()
 
-    @rule(data=st.data(), group=groups, plan=st.binary(max_size=8))
-    def begin(self, data: st.DataObject, group: str, plan: bytes) -> None:
+    @rule(data=st.data(), group=groups)
+    def go_on(self, data: st.DataObject, group: str) -> None:
+        """What comes next in the life of the group's epoch."""
+        if self.model.groups[group].open is None:
+            self._begin(data, group, data.draw(st.binary(max_size=8)))
+        else:
+            step = data.draw(st.sampled_from(["begin again", "write", "write", "commit"]))
+            if step == "begin again":
+                self._begin(data, group, data.draw(st.binary(max_size=8)))
+            elif step == "write":
+                self._attempt(data, group)
+            else:
+                self._commit(group)
+
+    @rule(data=st.data(), group=groups)
+    def whole_epoch(self, data: st.DataObject, group: str) -> None:
+        self._begin(data, group, b"")
+        self._attempt(data, group)
+        self._commit(group)
+
+    def _begin(self, data: st.DataObject, group: str, plan: bytes) -> None:
         """Begin the next epoch, or find the one that was begun, with its frontier and plan."""
         state = self.model.groups[group]
         frontier = self._grow_log()
@@ -189,11 +212,9 @@ class StateTables(RuleBasedStateMachine):
                 work[key] = added
         return {key: changes for key, changes in work.items() if changes}
 
-    @precondition(lambda self: any(group.open for group in self.model.groups.values()))
-    @rule(data=st.data(), with_previous=st.booleans(), everything=st.booleans())
-    def write(self, data: st.DataObject, with_previous: bool, everything: bool) -> None:
+    def _attempt(self, data: st.DataObject, group: str) -> None:
         """An attempt writes some of the epoch's work, perhaps again."""
-        group = data.draw(st.sampled_from([name for name, state in self.model.groups.items() if state.open]))
+        with_previous, everything = data.draw(st.booleans()), data.draw(st.booleans())
         opened = self.model.groups[group].open
         assert opened is not None
         id = data.draw(st.sampled_from(sorted(opened.work)))
@@ -250,11 +271,8 @@ class StateTables(RuleBasedStateMachine):
         assert ends.first_after.to_pylist() == [min(bag) if bag else None for bag in after]
         assert ends.last_after.to_pylist() == [max(bag) if bag else None for bag in after]
 
-    @precondition(lambda self: any(group.open for group in self.model.groups.values()))
-    @rule(data=st.data(), sweep=st.booleans())
-    def commit(self, data: st.DataObject, sweep: bool) -> None:
+    def _commit(self, group: str) -> None:
         """The last attempt finishes what is missing and commits."""
-        group = data.draw(st.sampled_from([name for name, state in self.model.groups.items() if state.open]))
         opened = self.model.groups[group].open
         assert opened is not None
         for id, work in opened.work.items():
@@ -266,8 +284,6 @@ class StateTables(RuleBasedStateMachine):
         assert (commit.group, commit.epoch, commit.frontier) == (group, opened.epoch, opened.frontier)
         assert self.store.views.commit(group, opened.epoch).epoch == opened.epoch
         assert self.store.views.begun(group) is None
-        if sweep:
-            self.sweep(group)
         self._check_committed()
 
     @rule(group=groups)
@@ -277,9 +293,14 @@ class StateTables(RuleBasedStateMachine):
 
     # ------------------------------------------------------------------ what must not happen
 
-    @rule(group=groups, back=st.integers(0, 3), key=keys)
-    def zombie_write(self, group: str, back: int, key: bytes) -> None:
+    @rule(data=st.data(), group=groups)
+    def break_a_rule(self, data: st.DataObject, group: str) -> None:
+        offences = [self._zombie_write, self._zombie_read, self._commit_out_of_order, self._begin_behind]
+        data.draw(st.sampled_from(offences))(data, group)
+
+    def _zombie_write(self, data: st.DataObject, group: str) -> None:
         """A write of an epoch that is committed, or was never begun, is refused and leaves nothing."""
+        back, key = data.draw(st.integers(0, 3)), data.draw(keys)
         state = self.model.groups[group]
         epochs = {state.epoch - back, self.model.counter + 1 + back}
         for versions in self.model.tables.values():
@@ -299,8 +320,7 @@ class StateTables(RuleBasedStateMachine):
         else:
             self.store.views.write(versions.table, epoch, Puts(column([key]), column([b"zombie"])))
 
-    @rule(group=groups)
-    def commit_out_of_order(self, group: str) -> None:
+    def _commit_out_of_order(self, _: st.DataObject, group: str) -> None:
         state = self.model.groups[group]
         opened = state.open.epoch if state.open else 0
         for epoch in {state.epoch - 1, self.model.counter + 1} - {opened, state.epoch}:
@@ -308,16 +328,14 @@ class StateTables(RuleBasedStateMachine):
                 self.store.views.commit(group, epoch)
         self._check_begun(group)
 
-    @rule(group=groups)
-    def begin_behind_the_committed_frontier(self, group: str) -> None:
+    def _begin_behind(self, _: st.DataObject, group: str) -> None:
         state = self.model.groups[group]
         if state.open is None and state.frontier:
             with pytest.raises(EpochOrderError):
                 self.store.views.begin(group, Frontier(), b"")
             assert self.store.views.begun(group) is None
 
-    @rule(data=st.data(), group=groups)
-    def zombie_read(self, data: st.DataObject, group: str) -> None:
+    def _zombie_read(self, data: st.DataObject, group: str) -> None:
         """A read as of an epoch that is gone is refused, or right, and never a mixture."""
         state = self.model.groups[group]
         as_of = data.draw(st.integers(0, max(state.epoch - 1, 0)))
@@ -359,22 +377,17 @@ class StateTables(RuleBasedStateMachine):
         found = self.store.views.read(versions.table, column(asked), as_of)
         assert found.to_pylist() == [contents.get(key) for key in asked]
 
-    @precondition(lambda self: len(self.held) < 3)
     @rule()
-    def take_snapshot(self) -> None:
+    def snapshot(self) -> None:
+        """Take one; with the fourth, the oldest is read and let go: however many epochs have
+        been committed and swept since, it shows its own."""
         epochs = {name: group.epoch for name, group in self.model.groups.items()}
         contents = {id: self.model.at(id, epochs[versions.table.group]) for id, versions in self.model.tables.items()}
         self.held.append(Held(self.store.snapshot(), epochs, contents))
-
-    @precondition(lambda self: self.held)
-    @rule(data=st.data(), close=st.booleans())
-    def read_snapshot(self, data: st.DataObject, close: bool) -> None:
-        """However many epochs have been committed and swept since, it shows its own."""
-        held = data.draw(st.sampled_from(self.held))
-        self._check_held(held)
-        if close:
+        if len(self.held) > 3:
+            held = self.held.pop(0)
+            self._check_held(held)
             held.snapshot.close()
-            self.held.remove(held)
 
     # ------------------------------------------------------------------ the rest of life
 
