@@ -86,6 +86,18 @@ def test_every_tombstone_is_swept_once(store: Store) -> None:
     assert rows_of(views) == {b"0": b"new"}
 
 
+def test_the_tombstones_of_an_open_epoch_stay(store: Store) -> None:
+    views = store.views
+    run(views, puts={b"a": b"1"})
+    begun = views.begin("main", Frontier(), b"")
+    views.write(TABLE, begun.epoch, deletes=Deletes(column(b"a")))
+    assert views.sweep("main") == 0
+    assert rows_of(views) == {b"a": b"1"}
+    views.commit("main", begun.epoch)
+    assert views.sweep("main") == 1
+    assert rows_of(views) == {}
+
+
 def test_a_record_deleted_and_put_again_is_there(store: Store) -> None:
     views = store.views
     run(views, puts={b"a": b"1"})

@@ -225,6 +225,8 @@ class StateTables(RuleBasedStateMachine):
             some = data.draw(st.integers(0, 2 ** len(chosen) - 1))
             chosen = [key for number, key in enumerate(chosen) if some >> number & 1]
         self._write(opened, id, chosen, with_previous)
+        if data.draw(st.booleans()):
+            self.sweep(group)
         versions = self.model.tables[id]
         self._check_table(
             self.store.views, versions.table, versions.bags, opened.epoch, self.model.at(id, opened.epoch)
@@ -290,6 +292,7 @@ class StateTables(RuleBasedStateMachine):
     def sweep(self, group: str) -> None:
         assert self.store.views.sweep(group) >= 0
         assert self.store.views.sweep(group) == 0
+        self._check_committed()
 
     # ------------------------------------------------------------------ what must not happen
 
