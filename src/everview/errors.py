@@ -19,6 +19,7 @@
     │   ├── LogTrimmedError        the log no longer reaches back that far
     │   ├── DamagedEntryError      a log entry or record cannot be decoded
     │   └── TopologyError          a node or region change that makes no sense
+    ├── DeadlineError              what was waited for did not happen in time (retryable)
     └── EpochError                 the rules of epochs
         ├── StaleEpochError        a write or read of an epoch that is closed (a zombie)
         ├── SnapshotExpiredError   the asked version is no longer kept     (retryable)
@@ -127,6 +128,12 @@ class DamagedEntryError(StoreError):
 
 class TopologyError(StoreError):
     """A change of nodes or regions that makes no sense."""
+
+
+class DeadlineError(EverviewError):
+    """What was waited for did not happen in time."""
+
+    retryable = True
 
 
 class EpochError(EverviewError):

@@ -29,7 +29,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from everview import errors
 from everview.catalog.objects import MAIN
 from everview.change.frontier import Frontier
-from everview.errors import DefinitionError, EpochError, EverviewError
+from everview.errors import DeadlineError, DefinitionError, EpochError, EverviewError
 from everview.log.source import NAME
 from everview.store.contract import Store
 from everview.store.opened import open_store
@@ -158,7 +158,7 @@ class Pipeline:
             if self._query is None or not self._query.isActive:
                 raise EpochError(f"the pipeline of group {self.group} was stopped at {reached}, before {wanted}")
             if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"group {self.group} has reached {reached}, not {wanted}, after {timeout} s")
+                raise DeadlineError(f"group {self.group} has reached {reached}, not {wanted}, after {timeout} s")
             time.sleep(POLL)
         return reached
 

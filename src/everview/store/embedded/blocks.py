@@ -109,28 +109,42 @@ class Entries:
         return Entries(self.kind, keys, old, new, self.incarnations[chosen])
 
 
-def encode_many(table: int, batch: int, first: int, images: bool, entries: Entries) -> Iterator[tuple[int, bytes]]:
-    """Blocks of at most BLOCK_ENTRIES entries and about BLOCK_BYTES bytes, each with the
-    sequence number of its last entry."""
-    count = len(entries.keys)
-    directory = np.zeros(count, _DIRECTORY)
-    directory["key"] = lengths(entries.keys)
-    directory["kind"] = entries.kind
-    directory["incarnation"] = entries.incarnations
-    directory["parts"] = ~nulls(entries.old) * np.uint8(HAD_OLD) | ~nulls(entries.new) * np.uint8(HAS_NEW)
-    directory["old"] = lengths(entries.old) if images else 0
-    directory["new"] = lengths(entries.new)
-    payload = glue(entries.keys, entries.old, entries.new) if images else glue(entries.keys, entries.new)
-    edges = places(payload)
-    data = memoryview(content(payload))
-    start = 0
-    while start < count:
-        full = int(np.searchsorted(edges, edges[start] + BLOCK_BYTES, "right")) - 1
-        stop = min(start + BLOCK_ENTRIES, max(start + 1, full), count)
-        header = HEADER.pack(FORM, images, 0, table, batch, first + start, stop - start)
-        body = b"".join((header, directory[start:stop].tobytes(), data[edges[start] : edges[stop]]))
-        yield first + stop - 1, body + CHECKSUM.pack(zlib.crc32(body))
-        start = stop
+class Packed:
+    """Entries laid out as blocks hold them, to be cut into runs."""
+
+    def __init__(self, table: int, batch: int, images: bool, entries: Entries) -> None:
+        self._head = (FORM, images, 0, table, batch)
+        directory = np.zeros(len(entries.keys), _DIRECTORY)
+        directory["key"] = lengths(entries.keys)
+        directory["kind"] = entries.kind
+        directory["incarnation"] = entries.incarnations
+        directory["parts"] = ~nulls(entries.old) * np.uint8(HAD_OLD) | ~nulls(entries.new) * np.uint8(HAS_NEW)
+        directory["old"] = lengths(entries.old) if images else 0
+        directory["new"] = lengths(entries.new)
+        payload = glue(entries.keys, entries.old, entries.new) if images else glue(entries.keys, entries.new)
+        self._directory = directory
+        self._edges = places(payload)
+        self._data = memoryview(content(payload))
+
+    def blocks(self, start: int, end: int, first: int) -> Iterator[tuple[int, bytes]]:
+        """The entries from ``start`` to before ``end``, which have the sequence numbers from
+        ``first`` on, in blocks of at most BLOCK_ENTRIES entries and about BLOCK_BYTES bytes;
+        each with the sequence number of its last entry."""
+        edges = self._edges
+        while start < end:
+            full = int(np.searchsorted(edges, edges[start] + BLOCK_BYTES, "right")) - 1
+            stop = min(start + BLOCK_ENTRIES, max(start + 1, full), end)
+            parts = (
+                HEADER.pack(*self._head, first, stop - start),
+                self._directory[start:stop].tobytes(),
+                self._data[edges[start] : edges[stop]],
+            )
+            checksum = 0
+            for part in parts:
+                checksum = zlib.crc32(part, checksum)
+            first += stop - start
+            yield first - 1, b"".join((*parts, CHECKSUM.pack(checksum)))
+            start = stop
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,7 @@ class Handle:
         as the mode says. State can be computed again from what is durable, so writes to the
         shards need not be durable before the commit of their epoch, which goes to the base."""
         mode = "group" if self._mode == "fsync" and env is not self.base else self._mode
-        with self.core.durability.writing(mode, env):
-            return env.update(work)
+        return self.core.durability.write(mode, env, work)
 
 
 _open: dict[tuple[int, Path], Core] = {}

@@ -39,10 +39,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 import lmdb
 
@@ -51,6 +51,8 @@ from everview.store.embedded.environment import Environment, Transaction, closed
 from everview.store.embedded.layout import DURABLE, LOCK, private
 from everview.store.embedded.points import Point, read_meta, read_point, restore, write_point
 from everview.store.embedded.snapshots import EVENTS
+
+T = TypeVar("T")
 
 MODES = ("fsync", "group", "none")
 INTERVAL = 0.1
@@ -99,9 +101,8 @@ class Durability:
 
     # -------------------------------------------------------------- around every write
 
-    @contextlib.contextmanager
-    def writing(self, mode: str, environment: Environment) -> Iterator[None]:
-        """Wraps a write: pins are there before it, and it is as durable as the mode says after."""
+    def write(self, mode: str, environment: Environment, work: Callable[[Transaction], T]) -> T:
+        """A write: pins are there before it, and it is as durable as the mode says after."""
         with self._state:
             if self._closing:
                 raise environment.gone() if environment.gone else closed(self._directory)
@@ -110,7 +111,7 @@ class Durability:
         try:
             if not self._pinned:
                 self.make_point()
-            yield
+            result = environment.update(work)
             wrote = True
         finally:
             with self._state:
@@ -119,6 +120,7 @@ class Durability:
                     self._note_write(mode)
         if mode == "fsync" or self._too_much_garbage(environment):
             self.make_point()
+        return result
 
     def _note_write(self, mode: str) -> None:
         """Under the lock, so that a flusher about to end sees the write, or is seen to have ended."""

@@ -27,7 +27,7 @@ from everview.store.embedded import blocks
 from everview.store.embedded.codecs import MAX_KEY, TableCodecs, shown_key, too_long
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
-from everview.store.embedded.topology import EmbeddedTopology, Map, last_sequence, log_key
+from everview.store.embedded.topology import EmbeddedTopology, last_sequence, log_key
 from everview.store.intake import Incoming
 from everview.store.ragged import BINARY, Ints, glue, lengths, null_column, nulls
 from everview.store.tokens import tokens_of
@@ -183,14 +183,15 @@ class Writer:
     def _append_many(self, transaction: Transaction, kind: EntryKind, keys: Bytes, old: Bytes, new: Bytes) -> None:
         map_ = self.topology.current(transaction)
         nodes, incarnations = map_.locate(tokens_of(keys))
-        entries = blocks.Entries(kind, keys, old, new, incarnations)
-        for node in np.unique(nodes).tolist():
-            self._append_node(transaction, map_, node, entries.take(np.flatnonzero(nodes == node)))
-
-    def _append_node(self, transaction: Transaction, map_: Map, node: int, entries: blocks.Entries) -> None:
-        first = last_sequence(transaction, map_, node) + 1
-        encoded = blocks.encode_many(self.codecs.table.id, transaction.id(), first, self.images, entries)
-        transaction.cursor().putmulti((log_key(LOG, node, last), block) for last, block in encoded)
+        order = np.argsort(nodes, kind="stable")
+        entries = blocks.Entries(kind, keys, old, new, incarnations).take(order)
+        packed = blocks.Packed(self.codecs.table.id, transaction.id(), self.images, entries)
+        owners, starts = np.unique(nodes[order], return_index=True)
+        ends = [*starts[1:].tolist(), len(order)]
+        for node, start, end in zip(owners.tolist(), starts.tolist(), ends, strict=True):
+            first = last_sequence(transaction, map_, node) + 1
+            run = packed.blocks(start, end, first)
+            transaction.cursor().putmulti((log_key(LOG, node, last), block) for last, block in run)
 
 
 def _no_value(table: Table, key: tuple[object, ...], name: str) -> MissingColumnError:
