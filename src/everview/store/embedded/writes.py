@@ -181,6 +181,8 @@ class Writer:
         return keys
 
     def _append_many(self, transaction: Transaction, kind: EntryKind, keys: Bytes, old: Bytes, new: Bytes) -> None:
+        if not len(keys):
+            return
         map_ = self.topology.current(transaction)
         nodes, incarnations = map_.locate(tokens_of(keys))
         order = np.argsort(nodes, kind="stable")
