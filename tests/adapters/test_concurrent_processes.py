@@ -98,13 +98,13 @@ def test_epochs_pass_while_others_read(adapter: str, tmp_path: Path) -> None:
     under_test = CROWDED[adapter](tmp_path / "store")
     store = under_test.open()
     driver = Worker(under_test, "advance_epochs", EPOCHS)
-    readers = [Worker(under_test, "read_epochs") for _ in range(2)]
+    readers = [Worker(under_test, "read_epochs", EPOCHS // 3) for _ in range(2)]
     try:
-        report = driver.finish()
         reports = [reader.finish() for reader in readers]
+        report = driver.finish()
     finally:
         for worker in (driver, *readers):
             worker.kill()
-    assert store.views.committed("main").epoch == report["epoch"] == EPOCHS
-    assert all(report["epochs"] > 1 for report in reports)
+    assert store.views.committed("main").epoch == report["epoch"] >= EPOCHS
+    assert all(report["epochs"] == EPOCHS // 3 for report in reports)
     store.close()

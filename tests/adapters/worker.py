@@ -94,9 +94,10 @@ def read(store: Store, seed: int) -> dict[str, object]:
 
 
 def advance_epochs(store: Store, epochs: int) -> dict[str, object]:
-    """Every epoch writes its own number into every record, and it alone into every bag."""
+    """Every epoch writes its own number into every record, and it alone into every bag; at
+    least so many, and until told to stop."""
     views = store.views
-    for _ in range(epochs):
+    while views.committed("main").epoch < epochs or not told_to_stop(0):
         begun = views.begin("main", store.log.latest(), b"plan")
         value = b"%d" % begun.epoch
         for table in RECORDS:
@@ -116,12 +117,12 @@ def advance_epochs(store: Store, epochs: int) -> dict[str, object]:
     return {"epoch": views.committed("main").epoch}
 
 
-def read_epochs(store: Store) -> dict[str, object]:
+def read_epochs(store: Store, epochs: int) -> dict[str, object]:
     """A snapshot shows one epoch in all tables, and the same again after others have passed;
-    a read without one shows its epoch or is refused."""
+    a read without one shows its epoch or is refused. Ends when so many were seen."""
     seen = set()
     refused = 0
-    while not told_to_stop(0.001):
+    while len(seen) < epochs:
         with store.snapshot() as snapshot:
             epoch = snapshot.committed("main").epoch
             _check_epoch(snapshot, epoch)
