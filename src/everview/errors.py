@@ -5,7 +5,11 @@
     EverviewError
     ├── DefinitionError            a schema, table or view is not well defined
     │   ├── UnknownObjectError     no table, view, group or column of that name
-    │   └── DuplicateObjectError   the name is taken
+    │   ├── DuplicateObjectError   the name is taken
+    │   └── SqlError               a statement is wrong at a line and column
+    │       ├── SqlSyntaxError     it cannot be read
+    │       ├── SqlTypeError       its types do not fit
+    │       └── SqlRefusedError    it asks for what Everview does not do
     ├── InputError                 a value handed in does not fit; nothing was written
     │   ├── ValueTypeError         wrong type, out of range, not UTF-8, NaN in a key
     │   ├── MissingColumnError     a key column, or a NOT NULL column, has no value
@@ -72,6 +76,39 @@ class UnknownObjectError(DefinitionError):
 
 class DuplicateObjectError(DefinitionError):
     """The name is taken already."""
+
+
+class SqlError(DefinitionError):
+    """A statement is wrong. ``line`` and ``column`` say where in its text, from 1; 0 where no
+    place can be named."""
+
+    def __init__(
+        self, message: str, *, detail: str | None = None, hint: str | None = None, line: int = 0, column: int = 0
+    ) -> None:
+        super().__init__(message, detail=detail, hint=hint)
+        self.line = line
+        self.column = column
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild_placed, (type(self), self.message, self.detail, self.hint, self.line, self.column)
+
+
+def _rebuild_placed(
+    kind: type[SqlError], message: str, detail: str | None, hint: str | None, line: int, column: int
+) -> SqlError:
+    return kind(message, detail=detail, hint=hint, line=line, column=column)
+
+
+class SqlSyntaxError(SqlError):
+    """A statement cannot be read."""
+
+
+class SqlTypeError(SqlError):
+    """The types in a statement do not fit."""
+
+
+class SqlRefusedError(SqlError):
+    """A statement asks for what Everview does not do."""
 
 
 class InputError(EverviewError):

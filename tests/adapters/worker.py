@@ -120,7 +120,7 @@ def advance_epochs(store: Store, epochs: int) -> dict[str, object]:
 def read_epochs(store: Store, epochs: int) -> dict[str, object]:
     """A snapshot shows one epoch in all tables, and the same again after others have passed;
     a read without one shows its epoch or is refused. Ends when so many were seen."""
-    seen = set()
+    seen: set[int] = set()
     refused = 0
     while len(seen) < epochs:
         with store.snapshot() as snapshot:
