@@ -1,0 +1,1 @@
+"""A checked tree to relations, operators and zones."""
