@@ -1,0 +1,126 @@
+"""Expressions: DuckDB's SQL over the fields of a relation.
+
+One sentence: Everview evaluates nothing itself, so an expression is a text that DuckDB will
+run, with the fields it reads and the type it has.
+
+Fields are quoted identifiers in the text, whatever dots they contain: ``"o.amount" * 2``.
+Two expressions are the same if their texts are; texts come out of sqlglot's generator, so
+spelling and white space do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+
+from everview.change.types import BOOLEAN, Type
+
+
+@dataclass(frozen=True)
+class Field:
+    """A named, typed column of a relation. A hidden one is not shown to the reader: it is there
+    because the rows' key needs it."""
+
+    name: str
+    type: Type
+    nullable: bool = True
+    hidden: bool = False
+
+    def __str__(self) -> str:
+        return f"({self.name})" if self.hidden else self.name
+
+
+@dataclass(frozen=True)
+class Expr:
+    """An expression with its type."""
+
+    sql: str
+    type: Type
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields it reads."""
+        return fields_of(self.sql)
+
+    @property
+    def field(self) -> str | None:
+        """The field it is, if it is nothing but a field."""
+        return _plain_field(self.sql)
+
+    def renamed(self, names: Mapping[str, str]) -> Expr:
+        """The same over fields of other names."""
+        return Expr(replaced(self.sql, {old: quoted(new) for old, new in names.items()}), self.type)
+
+    def over(self, definitions: Mapping[str, Expr]) -> Expr:
+        """The same with fields replaced by what they are defined as."""
+        return Expr(replaced(self.sql, {name: found.sql for name, found in definitions.items()}), self.type)
+
+    def __str__(self) -> str:
+        return self.sql
+
+
+def of_field(field: Field) -> Expr:
+    return Expr(quoted(field.name), field.type)
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@lru_cache(maxsize=65_536)
+def parsed(sql: str) -> exp.Expr:
+    """The tree of an expression's text. Shared: copy before changing it."""
+    return sqlglot.parse_one(sql, dialect="duckdb")
+
+
+@lru_cache(maxsize=65_536)
+def fields_of(sql: str) -> frozenset[str]:
+    return frozenset(column.name for column in parsed(sql).find_all(exp.Column))
+
+
+@lru_cache(maxsize=65_536)
+def _plain_field(sql: str) -> str | None:
+    tree = parsed(sql)
+    return tree.name if isinstance(tree, exp.Column) else None
+
+
+def replaced(sql: str, texts: Mapping[str, str]) -> str:
+    """The text with fields replaced by other texts."""
+    if not fields_of(sql) & texts.keys():
+        return sql
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and node.name in texts:
+            found = parsed(texts[node.name]).copy()
+            return found if isinstance(found, exp.Column | exp.Literal) else exp.Paren(this=found)
+        return node
+
+    return written(parsed(sql).copy().transform(change))
+
+
+def written(tree: exp.Expr) -> str:
+    """The one text of a tree."""
+    return tree.sql(dialect="duckdb", identify=True, comments=False)
+
+
+def conjuncts(condition: Expr) -> tuple[Expr, ...]:
+    """The parts of a condition that must all hold."""
+    return tuple(Expr(written(part.unnest()), BOOLEAN) for part in exp.and_(parsed(condition.sql).copy()).flatten())
+
+
+def conjunction(parts: Iterable[Expr]) -> Expr | None:
+    """One condition out of several; None where there is none."""
+    texts = sorted({part.sql for part in parts})
+    if not texts:
+        return None
+    return Expr(written(exp.and_(*(parsed(text).copy() for text in texts))), BOOLEAN)
+
+
+Definition = tuple[Field, Expr]
+"""A field and what it is computed as."""
+
+Rename = Callable[[str], str]

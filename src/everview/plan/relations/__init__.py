@@ -1,0 +1,60 @@
+"""Relations: what a query says, as a tree of frozen nodes.
+
+One sentence: every relation knows its fields and a key, the fields that tell its rows apart,
+and a key that the query does not show is carried along hidden; so every view has a row key.
+
+Keys, by rule:
+
+| relation | key |
+|---|---|
+| scan | the table's primary key (a hidden row id where it has none) |
+| rows | the row's number |
+| filter, window, top-k | the input's |
+| project | the input's; hidden where the query does not show it |
+| join: inner, left, right, full | both sides' keys together; one side's alone where the other is met at most once |
+| join: semi, anti | the left side's |
+| aggregate | the group's columns, and the number of the grouping set where there are several |
+| distinct, union, intersect, except | all shown columns (with ALL: and the number of the copy) |
+| union all | the number of the input, and that input's key |
+| unnest | the input's key and the position in the list |
+| re-evaluation | what it says |
+
+Names are unique inside a relation: a scan of ``orders AS o`` has the fields ``o.id``,
+``o.amount``, …; what a query calls its columns is the business of the last projection.
+"""
+
+from __future__ import annotations
+
+from everview.plan.relations.calls import Call, Sort, Way
+from everview.plan.relations.groups import Aggregate, Distinct
+from everview.plan.relations.joins import Equality, Join, JoinKind
+from everview.plan.relations.partitions import Reevaluate, TopK, Window
+from everview.plan.relations.relation import Relation, outline
+from everview.plan.relations.rowwise import Filter, Project, Unnest, project
+from everview.plan.relations.sets import SetKind, SetOperation, Union
+from everview.plan.relations.sources import Rows, Scan
+
+__all__ = [
+    "Aggregate",
+    "Call",
+    "Distinct",
+    "Equality",
+    "Filter",
+    "Join",
+    "JoinKind",
+    "Project",
+    "Reevaluate",
+    "Relation",
+    "Rows",
+    "Scan",
+    "SetKind",
+    "SetOperation",
+    "Sort",
+    "TopK",
+    "Union",
+    "Unnest",
+    "Way",
+    "Window",
+    "outline",
+    "project",
+]

@@ -1,0 +1,61 @@
+"""Where rows come from: tables, views, and the query itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from everview.plan.expressions import Field
+from everview.plan.relations.relation import Relation
+
+
+@dataclass(frozen=True)
+class Scan(Relation):
+    """A base table or a view, under an alias."""
+
+    table: str
+    alias: str
+    columns: tuple[Field, ...]
+    """With the names they have in the table."""
+    primary: tuple[str, ...]
+    title = "scan"
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @cached_property
+    def fields(self) -> tuple[Field, ...]:
+        return tuple(replace(column, name=f"{self.alias}.{column.name}") for column in self.columns)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return tuple(f"{self.alias}.{name}" for name in self.primary)
+
+    def says(self) -> str:
+        return self.table if self.table == self.alias else f"{self.table} AS {self.alias}"
+
+
+@dataclass(frozen=True)
+class Rows(Relation):
+    """Rows that stand in the query itself: VALUES, generate_series of constants, SELECT without FROM."""
+
+    query: str
+    """A DuckDB query without tables, whose columns are the fields but the last."""
+    columns: tuple[Field, ...]
+    number: Field
+    """The row's number from 1, hidden."""
+    title = "rows"
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        return (*self.columns, self.number)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return (self.number.name,)
+
+    def says(self) -> str:
+        return self.query
