@@ -9,6 +9,7 @@ killed stays a zombie until the parent has it reaped, so its process id means no
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import socket
@@ -16,6 +17,8 @@ import sys
 import traceback
 
 from tests.faults.victims import ROLES, Reports
+
+STUCK = 40
 
 
 def serve(requests: socket.socket) -> None:
@@ -37,7 +40,8 @@ def serve(requests: socket.socket) -> None:
 
 
 def _live(request: dict[str, object], reports: Reports) -> None:
-    """A victim's whole life; never returns."""
+    """A victim's whole life; never returns. One that hangs says where."""
+    faulthandler.dump_traceback_later(STUCK, repeat=True)
     try:
         ROLES[str(request["role"])](reports, request["arguments"])  # type: ignore[arg-type]
         reports.send("done")

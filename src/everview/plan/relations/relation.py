@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,18 +13,20 @@ from everview.plan.expressions import Expr, Field
 
 
 @dataclass(frozen=True)
-class Relation:
+class Relation(ABC):
     """A node of the tree."""
 
     title: ClassVar[str] = "relation"
 
     @property
+    @abstractmethod
     def fields(self) -> tuple[Field, ...]:
-        raise NotImplementedError(type(self).__name__)
+        """What a row consists of."""
 
     @property
+    @abstractmethod
     def key(self) -> tuple[str, ...]:
-        raise NotImplementedError(type(self).__name__)
+        """The fields that tell rows apart; none where there is one row at most."""
 
     @property
     def inputs(self) -> tuple[Relation, ...]:
