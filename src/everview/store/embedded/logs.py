@@ -6,9 +6,11 @@ as one Arrow table per base table.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection
 from functools import partial
-from itertools import compress, takewhile
+from itertools import compress, islice
+from operator import itemgetter
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,7 @@ from everview.store.embedded.layout import LOG
 from everview.store.embedded.topology import EmbeddedTopology, ends, log_key
 
 TRIM_BLOCKS = 10_000
+READ_BLOCKS = 4096
 
 
 class EmbeddedLog:
@@ -132,9 +135,14 @@ class EmbeddedLog:
         last = self._last_block(transaction, piece)
         if last is None:
             return []
-        values = [value for _, value in takewhile(lambda item: item[0] < last, cursor.iternext())]
-        final = transaction.get(last)
-        return [*values, final] if final is not None else values
+        found: list[bytes] = []
+        blocks_ahead = cursor.iternext()
+        while chunk := list(islice(blocks_ahead, READ_BLOCKS)):
+            wanted = bisect_right(chunk, last, key=itemgetter(0))
+            found += map(itemgetter(1), chunk[:wanted])
+            if wanted < len(chunk):
+                break
+        return found
 
     def _last_block(self, transaction: Transaction, piece: Slice) -> bytes | None:
         """The key of the block that holds the slice's last entry."""
