@@ -37,11 +37,16 @@ class Worker:
             text=True,
         )
 
+    def ready(self) -> None:
+        """Wait until it has opened the store."""
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n", self.process.communicate()[1]
+
     def finish(self) -> dict[str, Any]:
         """What it reports once it is done."""
         out, err = self.process.communicate(timeout=DEADLINE)
         assert self.process.returncode == 0, err
-        return json.loads(out)
+        return json.loads(out.splitlines()[-1])
 
     def kill(self) -> None:
         if self.process.poll() is None:
@@ -65,13 +70,16 @@ def test_writers_movers_and_followers(adapter: str, trim: bool, tmp_path: Path) 
     needs(store, "atomic_batches")
     needs(store, "per_key_order")
     tables = workload.create(store)
-    writers = [Worker(under_test, "write", SEED, number, STEPS) for number in range(3)]
     others = [
         Worker(under_test, "move", SEED),
         Worker(under_test, "tail", int(trim)),
         Worker(under_test, "read", SEED),
     ]
+    writers: list[Worker] = []
     try:
+        for worker in others:
+            worker.ready()
+        writers += [Worker(under_test, "write", SEED, number, STEPS) for number in range(3)]
         for writer in writers:
             writer.finish()
         moved, followed, read = [worker.finish() for worker in others]

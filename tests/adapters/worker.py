@@ -1,7 +1,7 @@
 """The processes of the concurrency tests: ``python -m tests.adapters.worker <role> <adapter> <directory> …``.
 
 One sentence: a worker opens the store by itself, works until it is done or its standard input is
-closed, asserts what it sees, and prints what it did as one line of JSON.
+closed, asserts what it sees, and prints "ready" and then what it did as one line of JSON.
 """
 
 from __future__ import annotations
@@ -159,6 +159,7 @@ ROLES = {
 def main(role: str, adapter: str, directory: str, *arguments: str) -> None:
     faulthandler.dump_traceback_later(STUCK, exit=True)
     store = CROWDED[adapter](Path(directory)).open()
+    print("ready", flush=True)
     with contextlib.closing(store):
         report = ROLES[role](store, *map(int, arguments))  # type: ignore[operator]
     print(json.dumps(report))
