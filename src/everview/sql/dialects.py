@@ -1,0 +1,287 @@
+"""How text is read into trees: the dialect Everview speaks, and those it reads besides.
+
+One sentence: every tree that leaves this module means what DuckDB means under Everview's
+fixed settings, whatever dialect it was written in, and knows where in the original text its
+names stand.
+
+**Everview's own dialect** is DuckDB's with three settings, of which sqlglot has to know when
+it reads and when it writes: integers divide to integers, a division by zero is NULL, and
+nulls sort last ascending and first descending. So trees are turned into text with
+:func:`to_sql`, never with sqlglot's own ``duckdb``: that one takes ``a DESC NULLS LAST`` for
+the default, writes ``a DESC``, and under our settings the nulls come first.
+
+**Other dialects** are read by sqlglot, written as Everview's text and read again::
+
+    SELECT `a` / 2 FROM t ORDER BY a                  mysql: / is exact, nulls are small
+    SELECT CAST(a AS DOUBLE) / 2 FROM t ORDER BY a NULLS FIRST
+
+That loses positions, so names carry a number through the round trip: the text is written a
+second time with each name replaced by ``"name⟨17⟩"``, and what comes back as number 17
+stands where name 17 stood. Where the numbered text reads differently from the plain one
+(sqlglot looks at names in some rewrites) the plain one is right, and its names are taken to
+stand where the original has the same names in the same order.
+
+**Three changes to sqlglot's parsers**, in every dialect: an error keeps the token it
+happened at; a statement that cannot be read is an error instead of an opaque ``Command``;
+and a parameter (``?``, ``$1``, ``:name``) keeps its offset as its name, see
+:mod:`everview.sql.parameters`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from typing import Any, NoReturn
+
+from sqlglot import Dialects, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+from sqlglot.parser import Parser
+from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Tokenizer
+
+from everview.errors import DefinitionError, EverviewError, SqlRefusedError, SqlSyntaxError
+from everview.sql.positions import error_at, offset_of
+
+DEFAULT = "duckdb"
+"""The dialect of texts that name none: Everview's own goes by DuckDB's name."""
+
+
+class Everview(DuckDB):
+    """DuckDB's SQL under Everview's fixed settings."""
+
+    NULL_ORDERING = "nulls_are_large"
+    TYPED_DIVISION = True
+    SAFE_DIVISION = True
+
+
+def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
+    """The text of a tree, for DuckDB under the fixed settings."""
+    try:
+        return tree.sql(dialect=Everview, pretty=pretty, unsupported_level=ErrorLevel.IGNORE)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def too_deep() -> SqlRefusedError:
+    return SqlRefusedError(
+        "the statement is nested too deeply",
+        hint="name parts of it with WITH, or cut it into views on views",
+    )
+
+
+class Unreadable(ParseError):
+    """sqlglot's error, with the token it happened at. sqlglot itself catches it where it tries
+    one reading after another."""
+
+    def __init__(self, message: str, token: Token | None, at_end: bool) -> None:
+        super().__init__(message, [{"description": message}])
+        self.token = token
+        self.at_end = at_end
+
+
+class _Reading(Parser):
+    """What is changed in the parser of every dialect."""
+
+    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
+        found = token or self._curr or self._prev or None
+        raise Unreadable(message, found, at_end=not token and not self._curr)
+
+    def _parse_as_command(self, start: Token) -> NoReturn:
+        self.raise_error("Unsupported syntax")
+
+    def _parse_unnamed_parameter(self) -> exp.Expr:
+        return self._parameter(self._prev)
+
+    def _parse_dollar_parameter(self) -> exp.Expr | None:
+        mark = self._prev
+        if mark.text != "$":
+            return self._parse_parameter()
+        if self._is_connected() and (self._match(TokenType.NUMBER) or self._match_set(self.ID_VAR_TOKENS)):
+            return self._parameter(mark)
+        return None
+
+    def _parse_colon_parameter(self) -> exp.Expr | None:
+        mark = self._prev
+        if self._is_connected() and self._match_set(self.COLON_PLACEHOLDER_TOKENS):
+            return self._parameter(mark)
+        return None
+
+    def _parameter(self, mark: Token) -> exp.Placeholder:
+        found = self.expression(exp.Placeholder(this=str(mark.start)), mark)
+        found.meta["start"] = mark.start
+        return found
+
+
+class Reader:
+    """Reads texts of one dialect."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._dialect = Everview() if name == DEFAULT else Dialect.get_or_raise(name)
+        parser, tokenizer = self._dialect.parser_class, self._dialect.tokenizer_class
+        parameters = {
+            TokenType.PLACEHOLDER: _Reading._parse_unnamed_parameter,
+            TokenType.PARAMETER: _Reading._parse_dollar_parameter,
+            TokenType.COLON: _Reading._parse_colon_parameter,
+        }
+        # Without commands the tokenizer reads EXPLAIN and SHOW like everything else; with them it
+        # swallows the rest of the statement as one string.
+        self._tokenizer: type[Tokenizer] = type(f"{tokenizer.__name__}Whole", (tokenizer,), {"COMMANDS": set()})
+        self._parser: type[Parser] = type(
+            f"{parser.__name__}Reading",
+            (_Reading, parser),
+            {"PLACEHOLDER_PARSERS": parser.PLACEHOLDER_PARSERS | parameters},
+        )
+
+    def tokens(self, text: str) -> list[Token]:
+        return self._tokenizer(dialect=self._dialect).tokenize(text)
+
+    def tree(self, tokens: list[Token], text: str) -> exp.Expr:
+        """One statement as sqlglot reads it in this dialect; its shape, not yet its meaning."""
+        try:
+            trees = self._parser(dialect=self._dialect, error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
+        except Unreadable as error:
+            raise _syntax_error(text, error) from None
+        except RecursionError:
+            raise too_deep() from None
+        except EverviewError:
+            raise
+        except Exception as error:  # a parser fed with anything may fail in any way
+            raise _unreadable(text, tokens[0], str(error)) from error
+        if len(trees) != 1 or trees[0] is None:
+            raise _unreadable(text, tokens[0], "there is no statement in it")
+        return trees[0]
+
+    def meaning(self, tree: exp.Expr, text: str) -> exp.Expr:
+        """A query or expression of :meth:`tree` as Everview's own tree."""
+        if isinstance(self._dialect, Everview):
+            return tree
+        try:
+            return _translated(tree)
+        except RecursionError:
+            raise too_deep() from None
+        except EverviewError:
+            raise
+        except Exception as error:  # whatever fails in translating, the text cannot be used
+            what = f"this {self.name} text has no counterpart in DuckDB's SQL"
+            raise error_at(
+                SqlRefusedError,
+                text,
+                offset_of(tree),
+                what,
+                why=str(error) if isinstance(error, SqlglotError) else None,
+                hint="write it in DuckDB's SQL",
+            ) from error
+
+
+@functools.cache
+def reader(name: str) -> Reader:
+    """The reader of a dialect, by any spelling of its name."""
+    known = {dialect.value for dialect in Dialects if dialect.value}
+    folded = name.strip().lower()
+    if folded not in known:
+        near = difflib.get_close_matches(folded, sorted(known), n=1)
+        raise DefinitionError(
+            f"there is no dialect {name}",
+            hint=f"did you mean {near[0]}?" if near else f"the dialects are {', '.join(sorted(known))}",
+        )
+    return Reader(folded)
+
+
+# ------------------------------------------------------------------ errors
+
+
+def _syntax_error(text: str, error: Unreadable) -> EverviewError:
+    description = str(error)
+    expected = re.fullmatch(r"[Ee]xpect(?:ing|ed) (.+?)\.?", description)
+    why = f"expected {expected[1]}" if expected else _plain(description)
+    if error.token is None:
+        return error_at(SqlSyntaxError, text, len(text), "the statement is not complete", why=why)
+    if error.at_end:
+        what = f"the statement ends too early after {error.token.text!r}"
+        return error_at(SqlSyntaxError, text, error.token.end + 1, what, why=why)
+    width = error.token.end - error.token.start + 1
+    what = f"unexpected {text[error.token.start : error.token.end + 1]!r}"
+    return error_at(SqlSyntaxError, text, error.token.start, what, width=width, why=why)
+
+
+def _plain(description: str) -> str | None:
+    """sqlglot's words without its classes; nothing where they say no more than the mark does."""
+    missing = re.match(r"Required keyword: '(\w+)' missing for <class '(?:\w+\.)*(\w+)'>", description)
+    if missing:
+        return f"something is missing in {_words(missing[2])}"
+    if description.startswith(("Invalid expression", "Unsupported syntax")):
+        return None
+    return re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", description)
+
+
+def _words(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+
+
+def _unreadable(text: str, token: Token, why: str) -> EverviewError:
+    return error_at(SqlSyntaxError, text, token.start, "the statement cannot be read", why=why or None)
+
+
+# ------------------------------------------------------------------ translation
+
+_NUMBERED = re.compile(r"(.*)⟨(\d+)⟩", re.DOTALL)
+
+
+def _translated(tree: exp.Expr) -> exp.Expr:
+    plain = _reread(tree)
+    names = list(tree.find_all(exp.Identifier))
+    numbered = _renumbered(tree, names)
+    if numbered is not None and numbered == plain:
+        return numbered
+    _place_by_order(plain, names)
+    return plain
+
+
+def _reread(tree: exp.Expr) -> exp.Expr:
+    """The tree written and read as Everview's; an expression goes as the only column of a SELECT."""
+    whole = isinstance(tree, (exp.Query, exp.Values))
+    sql = tree.sql(dialect=Everview, unsupported_level=ErrorLevel.RAISE)
+    text = sql if whole else f"SELECT {sql}"
+    own = reader(DEFAULT)
+    read = own.tree(own.tokens(text), text)
+    for node in read.walk():
+        for key in ("line", "col", "start", "end"):
+            node.meta.pop(key, None)
+    return read if whole else read.expressions[0].pop()
+
+
+def _renumbered(tree: exp.Expr, names: list[exp.Identifier]) -> exp.Expr | None:
+    """The tree after the round trip, its names placed by number; None where that fails."""
+    marked = tree.copy()
+    for number, name in enumerate(list(marked.find_all(exp.Identifier))):
+        name.replace(exp.to_identifier(f"{name.name}⟨{number}⟩", quoted=True))
+    try:
+        read = _reread(marked)
+    except (SqlglotError, EverviewError):
+        return None
+    for name in list(read.find_all(exp.Identifier)):
+        found = _NUMBERED.fullmatch(name.name)
+        if found:
+            original = names[int(found[2])]
+            name.set("this", original.this)
+            name.set("quoted", original.args.get("quoted"))
+            name.meta.update(_placed(original))
+    return read
+
+
+def _place_by_order(tree: exp.Expr, names: list[exp.Identifier]) -> None:
+    waiting: dict[str, list[exp.Identifier]] = {}
+    for name in sorted(names, key=lambda name: name.meta.get("start", 0), reverse=True):
+        waiting.setdefault(name.name.lower(), []).append(name)
+    for name in tree.find_all(exp.Identifier, bfs=False):
+        same = waiting.get(name.name.lower())
+        if same:
+            name.meta.update(_placed(same.pop() if len(same) > 1 else same[0]))
+
+
+def _placed(name: exp.Identifier) -> dict[str, Any]:
+    return {key: name.meta[key] for key in ("line", "col", "start", "end") if key in name.meta}

@@ -1,0 +1,91 @@
+"""Where something stands in a text of SQL.
+
+One sentence: a place is an offset into the text as the user wrote it; line, column and the
+excerpt with a caret are worked out only when an error is made.
+
+Trees carry offsets in ``node.meta["start"]`` of names, literals and functions; a node that
+has none of its own stands where the first of its parts does::
+
+    SELECT a + foo(b)
+           ^   ^   ^        the sum stands at its first part, the call at its name
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from everview.errors import SqlError
+
+_AROUND = 60
+"""Characters of a line that an excerpt shows on each side of its caret."""
+
+
+@dataclass(frozen=True, order=True)
+class Position:
+    """A line and a column, both from 1."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"line {self.line}, column {self.column}"
+
+
+START = Position(1, 1)
+
+
+def position(text: str, offset: int) -> Position:
+    """The line and column of an offset; one past the end is the end."""
+    offset = max(0, min(offset, len(text)))
+    return Position(text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1)
+
+
+def offset_of(node: exp.Expr) -> int | None:
+    """Where a node stands: at its own offset, else that of its first part, else that of
+    what it is a part of."""
+    own = node.meta.get("start")
+    if own is not None:
+        return int(own)
+    parts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
+    if parts:
+        return int(min(parts))
+    return None if node.parent is None else offset_of(node.parent)
+
+
+def position_of(node: exp.Expr, text: str) -> Position | None:
+    """The line and column of a node in the text that it was read from."""
+    offset = offset_of(node)
+    return None if offset is None else position(text, offset)
+
+
+def excerpt(text: str, offset: int, width: int = 1) -> str:
+    """The line of the text around an offset, with carets below ``width`` characters of it."""
+    offset = max(0, min(offset, len(text)))
+    begin = text.rfind("\n", 0, offset) + 1
+    end = text.find("\n", offset)
+    end = len(text) if end < 0 else end
+    left, right = max(begin, offset - _AROUND), min(end, offset + _AROUND)
+    before, after = "…" if left > begin else "", "…" if right < end else ""
+    line = "".join(char if char.isprintable() else " " for char in text[left:right])
+    carets = "^" * max(1, min(width, right - offset))
+    return f"    {before}{line}{after}\n    {' ' * (len(before) + offset - left)}{carets}"
+
+
+def error_at(
+    kind: type[SqlError],
+    text: str,
+    offset: int | None,
+    what: str,
+    *,
+    width: int = 1,
+    why: str | None = None,
+    hint: str | None = None,
+) -> SqlError:
+    """An error that says what is wrong, and shows where."""
+    if offset is None:
+        return kind(what, detail=why, hint=hint)
+    at = position(text, offset)
+    detail = f"{why or 'see the mark'}\n{excerpt(text, offset, width)}"
+    return kind(f"{what} at {at}", detail=detail, hint=hint, line=at.line, column=at.column)
