@@ -10,7 +10,7 @@ spelling and white space do not matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -96,10 +96,23 @@ def replaced(sql: str, texts: Mapping[str, str]) -> str:
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name in texts:
             found = parsed(texts[node.name]).copy()
-            return found if isinstance(found, exp.Column | exp.Literal) else exp.Paren(this=found)
+            return exp.Paren(this=found) if _needs_parentheses(found, node.parent) else found
         return node
 
-    return written(parsed(sql).copy().transform(change))
+    return written(parsed(sql).copy().transform(change, copy=False))
+
+
+def _needs_parentheses(tree: exp.Expr, parent: exp.Expr | None) -> bool:
+    """Parentheses only where they are needed: two ways to one expression give one text."""
+    if parent is None or isinstance(parent, exp.Paren | exp.Alias):
+        return False
+    closed = isinstance(tree, exp.Column | exp.Literal | exp.Paren | exp.Boolean | exp.Null) or _is_call(tree)
+    return not (closed or _is_call(parent))
+
+
+def _is_call(tree: exp.Expr) -> bool:
+    """Whether it is written as a function with its arguments in parentheses."""
+    return isinstance(tree, exp.Cast | exp.AggFunc | exp.Anonymous | exp.Coalesce | exp.Case)
 
 
 def written(tree: exp.Expr) -> str:
@@ -107,17 +120,28 @@ def written(tree: exp.Expr) -> str:
     return tree.sql(dialect="duckdb", identify=True, comments=False)
 
 
+@lru_cache(maxsize=65_536)
 def conjuncts(condition: Expr) -> tuple[Expr, ...]:
-    """The parts of a condition that must all hold."""
-    return tuple(Expr(written(part.unnest()), BOOLEAN) for part in exp.and_(parsed(condition.sql).copy()).flatten())
+    """The parts of a condition that must all hold, in their order."""
+    return tuple(Expr(written(part), BOOLEAN) for part in _conjuncts(parsed(condition.sql)))
+
+
+def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    found = tree.unnest()
+    if isinstance(found, exp.And):
+        yield from _conjuncts(found.this)
+        yield from _conjuncts(found.expression)
+    else:
+        yield found
 
 
 def conjunction(parts: Iterable[Expr]) -> Expr | None:
-    """One condition out of several; None where there is none."""
-    texts = sorted({part.sql for part in parts})
-    if not texts:
-        return None
-    return Expr(written(exp.and_(*(parsed(text).copy() for text in texts))), BOOLEAN)
+    """One condition out of several, each once; None where there is none. The order stays: a part
+    may guard a later one that fails on other rows."""
+    texts = list(dict.fromkeys(part.sql for part in parts))
+    if len(texts) < 2:
+        return Expr(texts[0], BOOLEAN) if texts else None
+    return Expr(written(exp.and_(*(parsed(text) for text in texts), copy=True)), BOOLEAN)
 
 
 Definition = tuple[Field, Expr]
