@@ -1,0 +1,4 @@
+-- Nexmark q2, selection: bids on some auctions.
+SELECT id, auction, price
+FROM bid
+WHERE auction % 123 = 0
