@@ -46,6 +46,8 @@ def lengths(column: Bytes) -> Ints:
 
 
 def nulls(column: Bytes) -> Mask:
+    if column.null_count in (0, len(column)):
+        return np.full(len(column), column.null_count > 0)
     found: Mask = column.is_null().to_numpy(zero_copy_only=False)
     return found
 

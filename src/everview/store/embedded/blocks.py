@@ -121,7 +121,8 @@ class Packed:
         directory["parts"] = ~nulls(entries.old) * np.uint8(HAD_OLD) | ~nulls(entries.new) * np.uint8(HAS_NEW)
         directory["old"] = lengths(entries.old) if images else 0
         directory["new"] = lengths(entries.new)
-        payload = glue(entries.keys, entries.old, entries.new) if images else glue(entries.keys, entries.new)
+        columns = (entries.keys, entries.old, entries.new) if images else (entries.keys, entries.new)
+        payload = glue(*(column for column in columns if column.null_count < len(column)))
         self._directory = directory
         self._edges = places(payload)
         self._data = memoryview(content(payload))

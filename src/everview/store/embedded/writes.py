@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, pairwise
 from zlib import crc32
 
 import numpy as np
@@ -185,12 +185,12 @@ class Writer:
             return
         map_ = self.topology.current(transaction)
         nodes, incarnations = map_.locate(tokens_of(keys))
-        order = np.argsort(nodes, kind="stable")
+        owners, turns = np.unique(nodes, return_inverse=True)
+        order = np.argsort(turns.astype(np.uint16), kind="stable")
         entries = blocks.Entries(kind, keys, old, new, incarnations).take(order)
         packed = blocks.Packed(self.codecs.table.id, transaction.id(), self.images, entries)
-        owners, starts = np.unique(nodes[order], return_index=True)
-        ends = [*starts[1:].tolist(), len(order)]
-        for node, start, end in zip(owners.tolist(), starts.tolist(), ends, strict=True):
+        edges = [0, *np.cumsum(np.bincount(turns)).tolist()]
+        for node, (start, end) in zip(owners.tolist(), pairwise(edges), strict=True):
             first = last_sequence(transaction, map_, node) + 1
             run = packed.blocks(start, end, first)
             transaction.cursor().putmulti((log_key(LOG, node, last), block) for last, block in run)
