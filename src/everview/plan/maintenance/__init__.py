@@ -1,0 +1,1 @@
+"""Relations to a maintenance plan: steps, their state, and zones."""

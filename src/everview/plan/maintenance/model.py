@@ -1,0 +1,319 @@
+"""The maintenance plan of a group: what is kept, under which key, and who sends changes to whom.
+
+One sentence: a plan is a graph of steps, each named by a fingerprint of what it computes, cut
+into zones in which all state lives under one row key.
+
+For ``SELECT sum(c2) FROM bt1 WHERE c2 < 10 GROUP BY c1`` (Figure 6 of the VMS paper)::
+
+    zone 1, by bt1.k                 zone 2, by bt1.c1
+      delta bt1                        pre-aggregation   state PRE-AGGREGATION bt1 by c1
+      filter-project c2 < 10   ──→     aggregate
+                                       view              state VIEW
+
+A fingerprint says what a step computes and nothing about who asks: aliases, names of views and
+the columns that other views need are no part of it. So two views share a step when they mean
+the same, and a further view changes no fingerprint: it adds steps, or columns to steps.
+
+Views that differ only in constants have the same steps. A step with parameters lists the
+constants of all its members; each member has state of its own (:func:`member_fingerprint`).
+The parameters of a step are those of its inputs, one input after another, and then its own.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from everview.change.schema import KeyPart
+from everview.change.types import Type
+from everview.errors import DefinitionError
+from everview.plan.expressions import Field
+from everview.plan.maintenance.fingerprint import member_fingerprint
+from everview.plan.maintenance.recorded import decoded, encoded
+
+FORMAT = 1
+"""Of the recorded plan. Plans are stored with epochs, so old ones are read by newer versions."""
+
+
+class Operator(enum.Enum):
+    """What a step does. The value is its name for people."""
+
+    DELTA = "delta"
+    ROWS = "rows"
+    FILTER_PROJECT = "filter-project"
+    EXPAND = "expand"
+    UNNEST = "unnest"
+    UNION = "union"
+    PRE_AGGREGATION = "pre-aggregation"
+    EXTREME = "extreme"
+    GROUP_REEVALUATION = "group re-evaluation"
+    AGGREGATE = "aggregate"
+    REVERSE_JOIN = "reverse-join"
+    PARTITION = "partition"
+    JOIN = "join"
+    DISTINCT = "distinct"
+    SET = "set"
+    WINDOW = "window"
+    TOP_K = "top-k"
+    REEVALUATION = "re-evaluation"
+    INDEX = "index"
+    VIEW = "view"
+
+
+class Shape(enum.Enum):
+    """The two shapes of state."""
+
+    RECORD = "record"
+    """One row per key."""
+    BAG = "bag"
+    """Ordered rows with counts per key."""
+
+
+class Role(enum.Enum):
+    """What a state remembers."""
+
+    DELTA = "DELTA"
+    """The last row of each base key, used columns only."""
+    PRE_AGGREGATION = "PRE-AGGREGATION"
+    """Counts and sums of each group."""
+    EXTREME = "EXTREME"
+    """The values of each group with their counts: min, max, and what is asked DISTINCT."""
+    REVERSE_JOIN = "REVERSE-JOIN"
+    """The rows of each join key."""
+    PARTITION = "PARTITION"
+    """The rows of each group or partition that is evaluated again."""
+    DISTINCT_COUNT = "DISTINCT-COUNT"
+    """How often each row stands in the input, or in either of two."""
+    VIEW = "VIEW"
+    INDEX = "INDEX"
+
+
+@dataclass(frozen=True)
+class State:
+    """A table that a step keeps."""
+
+    fingerprint: str
+    name: str
+    role: Role
+    shape: Shape
+    key: tuple[KeyPart, ...]
+    fields: tuple[Field, ...]
+    """What a record, or a row of a bag, holds beside the key."""
+    order: tuple[KeyPart, ...] = ()
+    """The order of a bag's rows; none: any."""
+
+    def __post_init__(self) -> None:
+        if self.order and self.shape is not Shape.BAG:
+            raise DefinitionError(f"{self.name} is a record and has no order")
+        names = [part.name for part in self.key] + [field.name for field in self.fields]
+        if len(names) != len(set(names)):
+            raise DefinitionError(f"{self.name} holds a column twice", detail=", ".join(names))
+
+
+@dataclass(frozen=True)
+class Input:
+    """Where a step's changes come from."""
+
+    step: str
+    key: tuple[str, ...] | None = None
+    """The expressions by whose values the changes are redistributed; None: they stay in the zone."""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The parameters ``$1``, ``$2``, … of a step, and the values that its members give them."""
+
+    types: tuple[Type, ...]
+    members: tuple[tuple[str, ...], ...]
+    """SQL literals."""
+
+    def __post_init__(self) -> None:
+        if not self.members or any(len(row) != len(self.types) for row in self.members):
+            raise DefinitionError("every member gives every parameter a value", detail=f"types: {self.types}")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operator at work."""
+
+    fingerprint: str
+    operator: Operator
+    title: str
+    """One line for people, without the operator's name."""
+    inputs: tuple[Input, ...]
+    parameters: Mapping[str, Any]
+    """What the operator is told: texts, numbers, and tuples of these. Expressions are SQL over
+    the fields of the input."""
+    fields: tuple[Field, ...]
+    """What the changes it emits consist of."""
+    zone_key: tuple[str, ...]
+    """The fields or expressions of the input under which its state lives, and its work is split."""
+    states: tuple[State, ...] = ()
+    constants: Constants | None = None
+
+    @property
+    def members(self) -> int:
+        return len(self.constants.members) if self.constants else 1
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+
+@dataclass(frozen=True)
+class Zone:
+    """Steps whose state and work share one row key. Zones of one stage run in one Spark stage;
+    between stages changes are redistributed."""
+
+    number: int
+    stage: int
+    key: tuple[str, ...]
+    steps: tuple[str, ...]
+    """In the order in which they run."""
+
+
+@dataclass(frozen=True)
+class TableUse:
+    """A base table with what the group's views use of it."""
+
+    name: str
+    key: tuple[str, ...]
+    columns: tuple[Field, ...]
+    step: str
+    """Its delta."""
+
+
+@dataclass(frozen=True)
+class ShownColumn:
+    """A column of a view, and the stored field that holds it."""
+
+    name: str
+    type: Type
+    nullable: bool
+    stored: str
+
+
+@dataclass(frozen=True)
+class ReadOrder:
+    """One part of the order in which a view is read: SQL over its stored fields."""
+
+    sql: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class PlannedView:
+    """A view: the step that writes it, its row key, and what a reader sees of its rows."""
+
+    name: str
+    step: str
+    key: tuple[str, ...]
+    """Stored fields, ascending: the row key."""
+    columns: tuple[ShownColumn, ...]
+    order: tuple[ReadOrder, ...] = ()
+    constants: tuple[str, ...] = ()
+    """Its member's values of the step's parameters."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """Views that differ only in constants, evaluated together."""
+
+    title: str
+    step: str
+    views: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MaintenancePlan:
+    """How the views of one group are kept."""
+
+    tables: tuple[TableUse, ...]
+    steps: tuple[Step, ...]
+    """Inputs before those that read them."""
+    zones: tuple[Zone, ...]
+    views: tuple[PlannedView, ...]
+    families: tuple[Family, ...] = ()
+    before_images: bool = True
+    """The logs tell the old rows, so there is no DELTA state."""
+
+    def __post_init__(self) -> None:
+        known: set[str] = set()
+        for step in self.steps:
+            unknown = [found.step for found in step.inputs if found.step not in known]
+            if unknown:
+                raise DefinitionError(f"step {step.operator.value} {step.title} reads what is not before it")
+            known.add(step.fingerprint)
+        if len(known) != len(self.steps):
+            raise DefinitionError("a plan holds a step twice")
+        placed = [fingerprint for zone in self.zones for fingerprint in zone.steps]
+        if len(placed) != len(known) or set(placed) != known:
+            raise DefinitionError("every step of a plan is in exactly one zone")
+        if any(view.step not in known for view in self.views):
+            raise DefinitionError("a view is written by a step of the plan")
+
+    @cached_property
+    def by_fingerprint(self) -> dict[str, Step]:
+        return {step.fingerprint: step for step in self.steps}
+
+    @cached_property
+    def by_name(self) -> dict[str, PlannedView]:
+        return {view.name: view for view in self.views}
+
+    @cached_property
+    def zone_of(self) -> dict[str, Zone]:
+        return {step: zone for zone in self.zones for step in zone.steps}
+
+    @property
+    def shuffles(self) -> int:
+        """How often an epoch redistributes changes, whatever the number of views."""
+        return max((zone.stage for zone in self.zones), default=1) - 1
+
+    def step(self, fingerprint: str) -> Step:
+        return self.by_fingerprint[fingerprint]
+
+    def view(self, name: str) -> PlannedView:
+        return self.by_name[name]
+
+    def view_fingerprint(self, name: str) -> str:
+        """Of the table that holds the view: it changes when, and only when, the view means
+        something else."""
+        view = self.view(name)
+        return member_fingerprint(self.step(view.step).states[0].fingerprint, view.constants)
+
+    def steps_of(self, *views: str) -> tuple[Step, ...]:
+        """The steps that maintain these views, in order."""
+        wanted = {self.view(name).step for name in views}
+        for step in reversed(self.steps):
+            if step.fingerprint in wanted:
+                wanted.update(found.step for found in step.inputs)
+        return tuple(step for step in self.steps if step.fingerprint in wanted)
+
+    @cached_property
+    def users(self) -> dict[str, tuple[str, ...]]:
+        """For each step the views that need it, in order of their names."""
+        found: dict[str, set[str]] = {step.fingerprint: set() for step in self.steps}
+        for view in self.views:
+            found[view.step].add(view.name)
+        for step in reversed(self.steps):
+            for source in step.inputs:
+                found[source.step] |= found[step.fingerprint]
+        return {fingerprint: tuple(sorted(names)) for fingerprint, names in found.items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values, for :mod:`json`."""
+        return {"format": FORMAT, **encoded(self)}
+
+    @staticmethod
+    def from_json(recorded: Mapping[str, Any]) -> MaintenancePlan:
+        if recorded.get("format") != FORMAT:
+            raise DefinitionError(
+                f"a plan of format {recorded.get('format')} cannot be read",
+                hint=f"this version reads format {FORMAT}; use the version that wrote it, or define the views again",
+            )
+        found = decoded(MaintenancePlan, {name: value for name, value in recorded.items() if name != "format"})
+        assert isinstance(found, MaintenancePlan)
+        return found
