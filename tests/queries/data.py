@@ -95,9 +95,9 @@ def changes(
             gone = _keys(doomed[table], shape.key)
             rows = present[table] = _without(present[table], shape.key, gone)
             updates = _updated(draw, shape, recipe, int(draw.random.poisson(rate * rows.num_rows)), nulls)
-            # What cascades took is made up for, so that tables keep about their size over many rounds.
-            missing = max(0.0, recipe.size * scale - rows.num_rows)
-            count = 0 if recipe.fixed else int(draw.random.poisson(rate * rows.num_rows + missing / 2))
+            # Half of what a table lost or has in excess is made up for, so that it keeps its size over many rounds.
+            wanted = rate * rows.num_rows + (recipe.size * scale - rows.num_rows) / 2
+            count = 0 if recipe.fixed else int(draw.random.poisson(max(0.0, wanted)))
             inserts = _fresh(draw, shape, recipe, count, gone | _keys(rows, shape.key), nulls)
             made[table] = Change(inserts, updates, doomed[table].select(list(shape.key)))
             present[table] = _applied(rows, made[table], shape.key)

@@ -14,14 +14,14 @@ CREATE TABLE r2 (
     y INTEGER
 );
 
-CREATE TABLE rfk (
-    x VARCHAR PRIMARY KEY,
-    y VARCHAR
-);
-
 CREATE TABLE s (
     y VARCHAR PRIMARY KEY,
     z VARCHAR
+);
+
+CREATE TABLE rfk (
+    x VARCHAR PRIMARY KEY,
+    y VARCHAR
 );
 
 CREATE TABLE friends (
