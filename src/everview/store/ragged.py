@@ -84,6 +84,19 @@ def glue(*columns: Bytes | bytes) -> Bytes:
     return pc.binary_join_element_wise(*parts, _NOTHING, null_handling="replace", null_replacement="")
 
 
+def prefixed(prefix: bytes, column: Bytes) -> Bytes:
+    """The prefix before every value of a column without nulls."""
+    sizes = lengths(column)
+    width = int(sizes[0]) if len(sizes) else 0
+    if not width or (sizes != width).any():
+        return glue(prefix, column)
+    rows = np.empty((len(column), len(prefix) + width), np.uint8)
+    rows[:, : len(prefix)] = np.frombuffer(prefix, np.uint8)
+    start = int(places(column)[0])
+    rows[:, len(prefix) :] = np.frombuffer(content(column), np.uint8, rows.shape[0] * width, start).reshape(-1, width)
+    return column_of(rows, np.arange(len(column) + 1) * rows.shape[1])
+
+
 def concat(*columns: Bytes) -> Bytes:
     filled = [column for column in columns if len(column)]
     if len(filled) == 1:

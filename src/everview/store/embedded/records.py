@@ -45,11 +45,11 @@ from everview.store.ragged import (
     concat,
     content,
     gather,
-    glue,
     lengths,
     null_column,
     nulls,
     places,
+    prefixed,
 )
 from everview.store.tokens import tokens_of
 
@@ -140,7 +140,7 @@ def read_records(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: i
         return _read_few(doors, table, keys, as_of)
     check_keys(table, keys, RECORD_KEY_LIMIT)
     path = route(keys, len(doors))
-    found = fetch(doors, table, glue(space_of(table), path.keys).to_pylist(), path.edges, as_of)
+    found = fetch(doors, table, prefixed(space_of(table), path.keys).to_pylist(), path.edges, as_of)
     return Versions(found, table.name).values(as_of, inverse(path.order))
 
 
@@ -245,7 +245,7 @@ def write_records(
         core,
         table,
         epoch,
-        glue(space_of(table), path.keys),
+        prefixed(space_of(table), path.keys),
         current.take(order),
         previous.take(order),
         path.edges,

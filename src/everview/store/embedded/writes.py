@@ -29,7 +29,7 @@ from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
 from everview.store.embedded.topology import EmbeddedTopology, last_sequence, log_key
 from everview.store.intake import Incoming
-from everview.store.ragged import BINARY, Ints, glue, lengths, null_column, nulls
+from everview.store.ragged import BINARY, Ints, lengths, null_column, nulls, prefixed
 from everview.store.tokens import tokens_of
 
 Work = Callable[[Transaction], None]
@@ -156,7 +156,7 @@ class Writer:
         wanted = pc.unique(codecs.keys.encode_columns(key_columns))
         wanted = wanted.filter(pa.array(lengths(wanted) <= MAX_KEY))
         keys = _taken(wanted, _rounds(wanted)[0])
-        positions = glue(codecs.prefix, keys).to_pylist()
+        positions = prefixed(codecs.prefix, keys).to_pylist()
 
         def work(transaction: Transaction) -> None:
             codecs.check_definition(transaction)
@@ -216,7 +216,7 @@ class _Part:
         self.rows = rows
         self.patches = patches
         """What the log takes, where it takes no before-images."""
-        self.places: list[bytes] = glue(prefix, keys).to_pylist()
+        self.places: list[bytes] = prefixed(prefix, keys).to_pylist()
 
 
 def _rounds(keys: Bytes) -> list[Ints | None]:
