@@ -22,6 +22,7 @@ from everview.change.frontier import Frontier
 from everview.client.database import TableHandle
 from everview.store.contract import BaseTable, Store
 from everview.store.embedded.environment import FULL_SIZE
+from everview.store.embedded.layout import ROW
 
 ROWS = 100_000
 GETS = 50_000
@@ -62,11 +63,11 @@ def get(directory: Path) -> dict[str, float]:
         given = rows(ROWS)
         table.put_many(given)
         wanted = random.Random(2).sample(range(ROWS), GETS)
-        keys = [key for key, _ in _pairs(db.store, b"R")]
+        keys = [key for key, _ in _pairs(db.store, ROW)]
         wanted_keys = [keys[number] for number in wanted]
         fetch = table.get
         raw = _raw(directory / "raw")
-        _put_raw(raw, _pairs(db.store, b"R"))
+        _put_raw(raw, _pairs(db.store, ROW))
 
         def ours() -> None:
             for number in wanted:
@@ -98,7 +99,7 @@ def put(directory: Path) -> dict[str, float]:
 
         first = seconds(ours)
         logged = [pair for pair in _pairs(db.store, b"L") if _sequence(pair[0]) > start[_node(pair[0])]]
-        base = _pairs(db.store, b"R")
+        base = _pairs(db.store, ROW)
         by_id = _by_id(base)
         raw = _raw(directory / "raw")
         _put_raw(raw, base)
@@ -128,13 +129,13 @@ def _put_many(directory: Path, shuffled: bool) -> tuple[float, float]:
         raw = _raw(directory / "raw")
         if shuffled:
             table.put_many(given)
-            _put_raw(raw, _pairs(db.store, b"R"))
+            _put_raw(raw, _pairs(db.store, ROW))
             given = rows(ROWS, seed=2).take(np.random.default_rng(5).permutation(ROWS))
         start = db.store.log.latest()
         mine = seconds(lambda: table.put_many(given))
         assert table.count() == ROWS, "rows are missing"
         logged = [pair for pair in _pairs(db.store, b"L") if _sequence(pair[0]) > start[_node(pair[0])]]
-        by_id = _by_id(_pairs(db.store, b"R"))
+        by_id = _by_id(_pairs(db.store, ROW))
         pairs = [by_id[number] for number in given["id"].to_pylist()]
         return mine, seconds(lambda: _put_raw(raw, pairs, logged))
 

@@ -156,9 +156,9 @@ class Reader:
         return trees[0]
 
     def meaning(self, tree: exp.Expr, text: str) -> exp.Expr:
-        """A query or expression of :meth:`tree` as Everview's own tree."""
+        """A query or expression of :meth:`tree` as Everview's own tree, which stands alone."""
         if isinstance(self._dialect, Everview):
-            return tree
+            return tree.pop() if tree.parent else tree
         try:
             return _translated(tree)
         except RecursionError:

@@ -267,24 +267,21 @@ class Cut:
         for patient in (True, True, True, False):
             pins: dict[str, Transaction] = {}
             metas: dict[str, tuple[int, bytes]] = {}
-            held = None if patient else self._base.lmdb.begin(write=True)
-            try:
-                with contextlib.nullcontext(held) if held else self._base.lmdb.begin() as view:
-                    before = view.get(EVENTS)
-                for name, environment in self._shards.items():
-                    with environment.lmdb.begin(write=True):
-                        pins[name], metas[name] = _pin(environment)
-                with contextlib.nullcontext(held) if held else self._base.lmdb.begin(write=True) as view:
-                    if view.get(EVENTS) == before:
-                        pins[self._base_name], metas[self._base_name] = _pin(self._base)
-                        return pins, metas
-                _abort(pins)
-            except BaseException:
-                _abort(pins)
-                raise
-            finally:
-                if held is not None:
-                    held.abort()
+            with contextlib.nullcontext() if patient else self._base.writing() as held:
+                try:
+                    with contextlib.nullcontext(held) if held else self._base.lmdb.begin() as view:
+                        before = view.get(EVENTS)
+                    for name, environment in self._shards.items():
+                        with environment.writing():
+                            pins[name], metas[name] = _pin(environment)
+                    with contextlib.nullcontext(held) if held else self._base.writing() as view:
+                        if view.get(EVENTS) == before:
+                            pins[self._base_name], metas[self._base_name] = _pin(self._base)
+                            return pins, metas
+                    _abort(pins)
+                except BaseException:
+                    _abort(pins)
+                    raise
         raise AssertionError("the locked round always succeeds")
 
 

@@ -14,8 +14,9 @@ Key spaces of base.mdb, by their first byte::
     E …                     epochs (see epochs.py)
     L <node> <last seq>     a block of log entries (see blocks.py)
     M <name>                a document; "M" alone is their counter
-    R <table> <key>         a row
     T                       topology: nodes, regions, trimmed frontier
+    r <table> <key>         a row; last, so that the rows of a table that is loaded in key order
+                            can be appended to the file
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ BASE = "base.mdb"
 COUNT = b"C"
 DOCUMENT = b"M"
 LOG = b"L"
-ROW = b"R"
+ROW = b"r"
 TOPOLOGY = b"T"
 
 table_id = struct.Struct(">I").pack

@@ -123,7 +123,7 @@ class Writer:
         return work
 
     def _put_part(self, transaction: Transaction, part: _Part) -> None:
-        old = _stored(transaction, part.places)
+        old, last = _stored(transaction, part.places)
         if part.incoming is not None:
             self._check_required(part.incoming, old)
             rows = self._merged(part.incoming, old)
@@ -132,7 +132,7 @@ class Writer:
             rows = part.rows
         logged = rows if part.patches is None else part.patches
         self._append_many(transaction, EntryKind.PUT, part.keys, old, logged)
-        transaction.cursor().putmulti(zip(part.places, rows.to_pylist(), strict=True))
+        transaction.cursor().putmulti(zip(part.places, rows.to_pylist(), strict=True), append=last)
         self.codecs.add_to_count(transaction, old.null_count)
 
     def _merged(self, incoming: Incoming, old: Bytes) -> Bytes:
@@ -160,7 +160,7 @@ class Writer:
 
         def work(transaction: Transaction) -> None:
             codecs.check_definition(transaction)
-            old = _stored(transaction, positions)
+            old, _ = _stored(transaction, positions)
             there = ~nulls(old)
             mask = pa.array(there)
             gone = old.filter(mask)
@@ -250,10 +250,12 @@ def _taken(column: Bytes, chosen: Ints | None) -> Bytes:
     return column if chosen is None else column.take(pa.array(chosen))
 
 
-def _stored(transaction: Transaction, places: list[bytes]) -> Bytes:
-    """What stands at the places, which ascend; null where nothing does. A run of places with
-    nothing in between, as in a first load, costs one look-up."""
+def _stored(transaction: Transaction, places: list[bytes]) -> tuple[Bytes, bool]:
+    """What stands at the places, which ascend; null where nothing does. And whether they lie
+    behind everything else. A run of places with nothing in between, as in a first load,
+    costs one look-up."""
     cursor = transaction.cursor()
-    if places and (not cursor.set_range(places[0]) or cursor.key() > places[-1]):
-        return null_column(len(places))
-    return pa.array(list(map(transaction.get, places)), BINARY)
+    last = not places or not cursor.set_range(places[0])
+    if last or cursor.key() > places[-1]:
+        return null_column(len(places)), last
+    return pa.array(list(map(transaction.get, places)), BINARY), False
