@@ -1,0 +1,51 @@
+"""How SQL is evaluated: the settings that every evaluation shares.
+
+One sentence: a view is what DuckDB answers under these settings, wherever and whenever it is
+computed: while a statement is checked, in a maintenance step, in a recomputation.
+
+| setting | meaning |
+|---|---|
+| ``integer_division`` | ``7 / 2`` is 3; with a fraction on either side it is 3.5 |
+| ``default_null_order`` | nulls sort last ascending, first descending |
+| ``TimeZone`` | UTC |
+| ``error_on_division_by_zero``, ``ieee_floating_point_ops`` | a division by zero is NULL, of floats too |
+| ``legacy_disable_null_type`` | a bare ``NULL`` is an INTEGER, so that every column has a type that can be stored |
+| ``threads`` | one: Spark's tasks are the parallelism |
+| ``arrow_lossless_conversion`` | types such as HUGEINT and UUID cross into Arrow as themselves |
+| the rest | nothing outside is read, installed, loaded, or found among Python's variables |
+
+JSON, ICU (time zones, collations) and Parquet are built into DuckDB's Python package; no
+other extension is there.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import duckdb
+
+Setting: TypeAlias = str | bool | int
+
+SETTINGS: dict[str, Setting] = {
+    "integer_division": True,
+    "default_null_order": "nulls_last_on_asc_first_on_desc",
+    "TimeZone": "UTC",
+    "error_on_division_by_zero": False,
+    "ieee_floating_point_ops": False,
+    "legacy_disable_null_type": True,
+    "threads": 1,
+    "arrow_lossless_conversion": True,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "python_enable_replacements": False,
+}
+"""What every connection that evaluates an expression is set to."""
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A new database in memory, under the fixed settings."""
+    connection = duckdb.connect(":memory:")
+    for name, value in SETTINGS.items():
+        written = f"'{value}'" if isinstance(value, str) else str(value).lower()
+        connection.execute(f"SET {name} = {written}")
+    return connection

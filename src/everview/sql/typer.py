@@ -1,0 +1,204 @@
+"""Types of queries, asked of DuckDB itself.
+
+One sentence: a :class:`Typer` holds an empty database in memory in which the inputs of a query
+exist without rows, and lets DuckDB's own binder say what columns and types the query has, or
+what is wrong with it.
+
+    >>> typer().describe("SELECT a / 2 AS half, sum(b) FROM t GROUP BY ALL", {"t": [("a", INTEGER), ("b", INTEGER)]})
+    (('half', Type('INTEGER')), ('sum(b)', Type('HUGEINT')))
+
+So there is no second opinion about types, implicit casts, overloads or the names of columns
+without an alias. Each set of inputs lives in a schema of its own and answers are remembered: an
+answer depends on the text and the inputs, never on what was asked before.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import duckdb
+
+from everview.change.types import Type, parse_type
+from everview.errors import DefinitionError, SqlTypeError
+from everview.sql.settings import connect
+
+Columns: TypeAlias = tuple[tuple[str, Type], ...]
+Inputs: TypeAlias = Mapping[str, Sequence[tuple[str, Type]]]
+
+_SCHEMAS = 500
+_ANSWERS = 10_000
+"""How many sets of inputs and how many answers are kept; past it all are forgotten."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why DuckDB refused a query, in its words. ``offset`` counts characters of the query."""
+
+    kind: str
+    message: str
+    subtype: str = ""
+    name: str = ""
+    candidates: tuple[str, ...] = ()
+    call: str = ""
+    offset: int | None = None
+
+
+@dataclass(frozen=True)
+class Described:
+    """The columns of a query as DuckDB names them, with the text of their types."""
+
+    columns: tuple[tuple[str, str], ...]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(type for _, type in self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.columns)
+
+    def typed(self) -> Columns:
+        return tuple((name, storable(name, type)) for name, type in self.columns)
+
+
+class Typer:
+    """Describes queries. May be used by several threads, and goes on after a fork."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._open()
+
+    def _open(self) -> None:
+        self._process = os.getpid()
+        self._schemas: dict[tuple[object, ...], str] = {}
+        self._answers: dict[tuple[str, str], Described | Failure] = {}
+        self._current = ""
+        self._connection = connect()
+        self._connection.execute("SET enable_external_access = false; SET errors_as_json = true")
+
+    def attempt(self, sql: str, inputs: Inputs) -> Described | Failure:
+        """What DuckDB says of the query, good or bad."""
+        with self._lock:
+            if self._process != os.getpid() or len(self._schemas) > _SCHEMAS or len(self._answers) > _ANSWERS:
+                self._open()
+            schema = self._schema_of(inputs)
+            found = self._answers.get((schema, sql))
+            if found is None:
+                found = self._answers[schema, sql] = self._ask(schema, sql)
+            return found
+
+    def describe(self, sql: str, inputs: Inputs) -> Columns:
+        """The names and types of the query's columns."""
+        found = self.attempt(sql, inputs)
+        if isinstance(found, Failure):
+            raise SqlTypeError("DuckDB cannot evaluate a query", detail=f"{found.message}\n{sql}")
+        return found.typed()
+
+    def value(self, sql: str) -> object:
+        """The value of a constant expression; a :class:`Failure` where it has none."""
+        with self._lock:
+            try:
+                row = self._connection.execute(f"SELECT {sql}").fetchone()
+            except duckdb.Error as error:
+                return _failure(error, "SELECT ", sql)
+            return row[0] if row else None
+
+    def functions(self) -> tuple[tuple[str, str, str, str], ...]:
+        """DuckDB's functions: name, type, stability, and what a macro stands for."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT DISTINCT lower(function_name), function_type, coalesce(stability, ''),"
+                " lower(coalesce(macro_definition, '')) FROM duckdb_functions() ORDER BY ALL"
+            ).fetchall()
+        return tuple((name, kind, stability, macro) for name, kind, stability, macro in rows)
+
+    def _ask(self, schema: str, sql: str) -> Described | Failure:
+        if self._current != schema:
+            self._connection.execute(f"SET schema = '{schema}'")
+            self._current = schema
+        try:
+            rows = self._connection.execute(f"DESCRIBE {sql}").fetchall()
+        except duckdb.Error as error:
+            return _failure(error, "DESCRIBE ", sql)
+        return Described(tuple((row[0], row[1]) for row in rows))
+
+    def _schema_of(self, inputs: Inputs) -> str:
+        signature = tuple(sorted((name, tuple(columns)) for name, columns in inputs.items()))
+        schema = self._schemas.get(signature)
+        if schema is None:
+            schema = f"inputs_{len(self._schemas)}"
+            self._connection.execute(f"CREATE SCHEMA {schema}")
+            for name, columns in inputs.items():
+                described = ", ".join(f"{_quoted(column)} {type}" for column, type in columns)
+                self._connection.execute(f"CREATE TABLE {schema}.{_quoted(name)} ({described})")
+            self._schemas[signature] = schema
+        return schema
+
+
+@functools.cache
+def typer() -> Typer:
+    """The typer of this process."""
+    return Typer()
+
+
+def storable(column: str, text: str) -> Type:
+    """DuckDB's type as one of ours; those that a table cannot hold are an error with a cast."""
+    try:
+        return parse_type(text)
+    except DefinitionError:
+        hint = f"cast it to a type that a table can hold: CAST(… AS {_substitute(text)})"
+        if "TUPLE(" in text:
+            hint = "give the fields names: {'a': …, 'b': …} instead of (…, …)"
+        raise SqlTypeError(
+            f"column {column} has the type {text}", detail="no table or view can hold it", hint=hint
+        ) from None
+
+
+_SUBSTITUTES = (
+    (r"\bTIME WITH TIME ZONE\b", "TIME"),
+    (r"\bTIMESTAMP_(S|MS|NS)\b", "TIMESTAMP"),
+    (r"\bBIGNUM\b", "DECIMAL(38,0)"),
+    (r"\bVARIANT\b", "JSON"),
+    (r"\b(ENUM|UNION|GEOMETRY)\(.*\)|\b(BIT|GEOMETRY)\b", "VARCHAR"),
+    (r"\[\d+\]", "[]"),
+)
+
+
+def _substitute(text: str) -> str:
+    for pattern, instead in _SUBSTITUTES:
+        text = re.sub(pattern, instead, text)
+    try:
+        return str(parse_type(text))
+    except DefinitionError:
+        return "VARCHAR"
+
+
+def _failure(error: duckdb.Error, before: str, sql: str) -> Failure:
+    """DuckDB's error, which is JSON after the words for its class. It counts bytes, from the
+    start of what stood before the query."""
+    text = str(error)
+    try:
+        plain = json.loads(text[text.index("{") :])
+    except ValueError:
+        return Failure(type(error).__name__, text.partition("\n")[0])
+    at = plain.get("position")
+    return Failure(
+        kind=plain.get("exception_type", ""),
+        message=plain.get("exception_message", "").strip(),
+        subtype=plain.get("error_subtype", ""),
+        name=plain.get("name", ""),
+        candidates=tuple(part for part in plain.get("candidates", "").split(",") if part),
+        call=plain.get("call", ""),
+        offset=None if at is None else len(sql.encode()[: max(0, int(at) - len(before))].decode(errors="ignore")),
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
