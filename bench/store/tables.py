@@ -111,7 +111,7 @@ def put(directory: Path) -> dict[str, float]:
                     transaction.put(key, value)
                     transaction.put(log_key, log_value)
 
-        mine, other = best_of(3, ours, theirs)
+        mine, other = best_of(6, ours, theirs)
         assert db.table("orders").get(fresh[-1]["id"]) == fresh[-1], "a put did not arrive"
         return _ratio(min(first, mine), other, PUTS)
 

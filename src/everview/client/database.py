@@ -102,7 +102,10 @@ class TableHandle:
     def put(self, row: Row) -> None:
         """Set columns of the row with this key: a column that is not named keeps its value (null
         in a new row), an explicit None clears it."""
-        self._do(lambda table: table.put(row))
+        try:
+            self._known.put(row)
+        except (ConflictError, UnknownObjectError):
+            self._do(lambda table: table.put(row))
 
     def put_many(self, rows: pa.Table | Sequence[Row]) -> int:
         """Put many rows as one atomic batch; a later row of the same key comes after an earlier."""

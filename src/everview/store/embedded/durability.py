@@ -82,7 +82,8 @@ class Durability:
         self._cut = cut
         self._lock_file: IO[bytes] = open(directory / LOCK, "ab", opener=private)  # noqa: SIM115
         self._points = threading.RLock()
-        self._state = threading.Condition()
+        self._lock = threading.Lock()
+        self._closed = threading.Condition(self._lock)
         self._pins: dict[str, Transaction] = {}
         self._pinned_at = 0
         self._pages: dict[Environment, int] = {}
@@ -103,7 +104,7 @@ class Durability:
 
     def write(self, mode: str, environment: Environment, work: Callable[[Transaction], T]) -> T:
         """A write: pins are there before it, and it is as durable as the mode says after."""
-        with self._state:
+        with self._lock:
             if self._closing:
                 raise environment.gone() if environment.gone else closed(self._directory)
             self._writing += 1
@@ -114,7 +115,7 @@ class Durability:
             result = environment.update(work)
             wrote = True
         finally:
-            with self._state:
+            with self._lock:
                 self._writing -= 1
                 if wrote:
                     self._note_write(mode)
@@ -181,7 +182,7 @@ class Durability:
         except BaseException:
             _abort(pins)
             raise
-        with self._state:
+        with self._lock:
             old, self._pins = self._pins, pins
             self._pinned_at = number
         _abort(old)
@@ -201,8 +202,8 @@ class Durability:
     def _flush_forever(self) -> None:
         idle = 0
         while True:
-            with self._state:
-                if self._state.wait_for(lambda: self._closing, timeout=INTERVAL):
+            with self._lock:
+                if self._closed.wait_for(lambda: self._closing, timeout=INTERVAL):
                     return
             idle = 0 if self._recent else idle + 1
             self._recent = False
@@ -210,7 +211,7 @@ class Durability:
                 # sync() and close() report a failure; here the next round retries.
                 with contextlib.suppress(OSError, lmdb.Error, StoreError):
                     self.make_point()
-            with self._state:
+            with self._lock:
                 if idle >= IDLE_ROUNDS and not self._writing and not self._due:
                     old, self._pins = self._pins, {}
                     _abort(old)
@@ -221,7 +222,7 @@ class Durability:
     def _unpinned(self, name: str) -> Iterator[None]:
         """Lets go of a file's pin while its map is resized, and takes new ones before anybody
         writes to it again. The other files keep theirs: they may be written to meanwhile."""
-        with self._state:
+        with self._lock:
             pin = self._pins.pop(name, None)
         if pin is not None:
             pin.abort()
@@ -232,15 +233,16 @@ class Durability:
     def abandon(self) -> None:
         """In a forked child: locks that another thread of the parent held would never be
         released here."""
-        self._state = threading.Condition()
+        self._lock = threading.Lock()
+        self._closed = threading.Condition(self._lock)
         self._points = threading.RLock()
         self._closing = True
 
     def close(self) -> None:
         """Make what this process wrote durable, and let go of everything."""
-        with self._state:
+        with self._lock:
             self._closing = True
-            self._state.notify_all()
+            self._closed.notify_all()
         if self._flusher is not None and self._flusher is not threading.current_thread():
             self._flusher.join()
         try:

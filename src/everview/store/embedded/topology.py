@@ -38,7 +38,8 @@ REGIONS_PER_NODE = 4
 _VERSION = TOPOLOGY + b"v"
 
 log_key = struct.Struct(">cIQ").pack
-_LOG_KEY = struct.Struct(">cIQ")
+_NODE = 5
+"""Bytes of a log key up to and including the node."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,8 @@ def last_sequence(transaction: Transaction, map_: Map, node: int) -> int:
     """The sequence number of the node's last log entry."""
     cursor = transaction.cursor()
     found = cursor.prev() if cursor.set_range(log_key(LOG, node + 1, 0)) else cursor.last()
-    if found:
-        space, owner, sequence = _LOG_KEY.unpack(cursor.key()) if len(cursor.key()) == _LOG_KEY.size else (b"", 0, 0)
-        if space == LOG and owner == node:
-            return int(sequence)
+    if found and (key := cursor.key()).startswith(log_key(LOG, node, 0)[:_NODE]):
+        return int.from_bytes(key[_NODE:], "big")
     return max(map_.trimmed[node], map_.closed[node])
 
 
