@@ -34,6 +34,7 @@ import functools
 import re
 from typing import Any, NoReturn
 
+import duckdb
 from sqlglot import Dialects, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.duckdb import DuckDB
@@ -76,21 +77,31 @@ class Unreadable(ParseError):
     """sqlglot's error, with the token it happened at. sqlglot itself catches it where it tries
     one reading after another."""
 
-    def __init__(self, message: str, token: Token | None, at_end: bool) -> None:
+    def __init__(self, message: str, token: Token | None, behind: bool, at_end: bool) -> None:
         super().__init__(message, [{"description": message}])
         self.token = token
+        self.behind = behind
+        """Whether the token itself was read, and what is behind it is wrong."""
         self.at_end = at_end
 
 
 class _Reading(Parser):
     """What is changed in the parser of every dialect."""
 
+    _NAMES = Parser.ID_VAR_TOKENS | {TokenType.IDENTIFIER, TokenType.STRING}
+
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
         found = token or self._curr or self._prev or None
-        raise Unreadable(message, found, at_end=not token and not self._curr)
+        raise Unreadable(message, found, behind=found is self._prev, at_end=not self._curr)
 
     def _parse_as_command(self, start: Token) -> NoReturn:
         self.raise_error("Unsupported syntax")
+
+    def _parse_expression(self) -> exp.Expr | None:
+        # DuckDB's "alias: value" is tried wherever a colon comes second, as in SELECT :name.
+        if self._next.token_type == TokenType.COLON and self._curr.token_type not in self._NAMES:
+            return Parser._parse_expression(self)
+        return super()._parse_expression()
 
     def _parse_unnamed_parameter(self) -> exp.Expr:
         return self._parameter(self._prev)
@@ -137,7 +148,11 @@ class Reader:
         )
 
     def tokens(self, text: str) -> list[Token]:
-        return self._tokenizer(dialect=self._dialect).tokenize(text)
+        """The tokens of a text, without its comments: a tree says what a text means."""
+        tokens = self._tokenizer(dialect=self._dialect).tokenize(text)
+        for token in tokens:
+            token.comments = []
+        return tokens
 
     def tree(self, tokens: list[Token], text: str) -> exp.Expr:
         """One statement as sqlglot reads it in this dialect; its shape, not yet its meaning."""
@@ -191,17 +206,28 @@ def reader(name: str) -> Reader:
     return Reader(folded)
 
 
+@functools.cache
+def reserved_words() -> frozenset[str]:
+    """The words, in lower case, that name a table only in quotes; sqlglot takes some of them."""
+    with duckdb.connect() as connection:
+        found = connection.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
+        return frozenset(word for (word,) in found.fetchall())
+
+
 # ------------------------------------------------------------------ errors
 
 
 def _syntax_error(text: str, error: Unreadable) -> EverviewError:
     description = str(error)
-    expected = re.fullmatch(r"[Ee]xpect(?:ing|ed) (.+?)\.?", description)
+    expected = re.fullmatch(r"[Ee]xpect(?:ing|ed) (.+?)(?: but got .*)?\.?", description, re.DOTALL)
     why = f"expected {expected[1]}" if expected else _plain(description)
     if error.token is None:
         return error_at(SqlSyntaxError, text, len(text), "the statement is not complete", why=why)
     if error.at_end:
         what = f"the statement ends too early after {error.token.text!r}"
+        return error_at(SqlSyntaxError, text, error.token.end + 1, what, why=why)
+    if error.behind:
+        what = f"what follows {error.token.text!r} cannot be read"
         return error_at(SqlSyntaxError, text, error.token.end + 1, what, why=why)
     width = error.token.end - error.token.start + 1
     what = f"unexpected {text[error.token.start : error.token.end + 1]!r}"
@@ -212,14 +238,14 @@ def _plain(description: str) -> str | None:
     """sqlglot's words without its classes; nothing where they say no more than the mark does."""
     missing = re.match(r"Required keyword: '(\w+)' missing for <class '(?:\w+\.)*(\w+)'>", description)
     if missing:
-        return f"something is missing in {_words(missing[2])}"
+        return f"{_words(missing[2])} lacks a part"
     if description.startswith(("Invalid expression", "Unsupported syntax")):
         return None
     return re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", description)
 
 
 def _words(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).upper()
 
 
 def _unreadable(text: str, token: Token, why: str) -> EverviewError:

@@ -1,0 +1,50 @@
+"""Options of views and settings of sessions: their names, and the values they take.
+
+One sentence: an option is a name with a check of its value; a name that is none is answered
+with the nearest that is one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+
+from everview.errors import DefinitionError
+
+Option = str | int | float | bool
+
+VIEW_OPTIONS: Mapping[str, tuple[str, ...] | None] = {
+    "refresh": ("continuous", "lazy"),
+    "group": None,
+    "on_reevaluation": ("notice", "refuse"),
+}
+"""What may stand in ``WITH (…)``, and the values; None for any name."""
+
+SETTINGS: Mapping[str, tuple[str, ...] | None] = {
+    "dialect": None,
+    "on_reevaluation": VIEW_OPTIONS["on_reevaluation"],
+}
+"""What ``SET`` sets."""
+
+
+def checked_option(kind: str, known: Mapping[str, tuple[str, ...] | None], name: str, value: Option) -> tuple[str, str]:
+    """The option's name and value as they are written everywhere, or an error."""
+    folded = name.lower()
+    if folded not in known:
+        raise DefinitionError(f"there is no {kind} {name}", hint=nearest(folded, known, f"the {kind}s are"))
+    allowed = known[folded]
+    if allowed is None:
+        if not isinstance(value, str) or not value.strip():
+            raise DefinitionError(f"{kind} {folded} cannot be {value!r}", hint=f"write {folded} = 'name'")
+        return folded, value
+    spelled = value.lower() if isinstance(value, str) else value
+    if spelled not in allowed:
+        choice = " or ".join(f"'{text}'" for text in allowed)
+        raise DefinitionError(f"{kind} {folded} cannot be {value!r}", hint=f"write {folded} = {choice}")
+    return folded, str(spelled)
+
+
+def nearest(name: str, known: Collection[str], otherwise: str) -> str:
+    """A hint at the name that was probably meant, or at all of them."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"{otherwise} {', '.join(known)}"

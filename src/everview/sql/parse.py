@@ -1,0 +1,128 @@
+"""Text to statements.
+
+One sentence: :func:`parse` cuts a text at its semicolons and reads each piece into the
+dataclass that says what it asks for, or raises an error that shows where it is wrong.
+
+    >>> parse("CREATE TABLE t (a INTEGER PRIMARY KEY); SELECT a FROM t")
+    (CreateTable(name='t', …), Select(query=…))
+
+What a statement begins with decides who reads it: a few are Everview's own (EXPLAIN, SHOW,
+DESCRIBE, FLUSH, SET: :mod:`everview.sql.commands`), the others are read by sqlglot and taken
+over field by field (:mod:`everview.sql.definitions`, :mod:`everview.sql.writes`). What a
+field does not cover is refused, never ignored. Nothing is looked up in a catalog here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from everview.errors import SqlError, SqlRefusedError, SqlSyntaxError
+from everview.sql import commands, definitions, writes
+from everview.sql.dialects import DEFAULT, reader, too_deep
+from everview.sql.parameters import Parameters, Values
+from everview.sql.positions import error_at
+from everview.sql.split import Piece, stretch
+from everview.sql.statements import SetDialect, Statement
+
+_OWN: dict[str, Callable[[Piece], Statement]] = {
+    "SHOW": commands.read_show,
+    "DESCRIBE": commands.read_describe,
+    "DESC": commands.read_describe,
+    "FLUSH": commands.read_flush,
+    "SET": commands.read_set,
+}
+
+_READ: tuple[tuple[type[exp.Expr], Callable[[Piece, exp.Expr], Statement]], ...] = (
+    (exp.Create, definitions.read_create),
+    (exp.Alter, definitions.read_alter),
+    (exp.Drop, definitions.read_drop),
+    (exp.Insert, writes.read_insert),
+    (exp.Update, writes.read_update),
+    (exp.Delete, writes.read_delete),
+    (exp.Query, writes.read_select),
+    (exp.Values, writes.read_select),
+)
+
+_BEGINNINGS = (
+    "CREATE", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE", "SELECT", "WITH", "VALUES", "FROM", "(",
+    "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "FLUSH", "SET",
+)  # fmt: skip
+SUPPORTED = (
+    "CREATE TABLE, ALTER TABLE … ADD COLUMN, CREATE [MATERIALIZED] VIEW, CREATE INDEX, DROP, INSERT, UPDATE, "
+    "DELETE, SELECT, EXPLAIN, SHOW, DESCRIBE, FLUSH and SET"
+)
+_INSTEAD = {
+    "TRUNCATE": "write DELETE FROM table",
+    "REPLACE": "write INSERT: a row whose key exists is replaced",
+    "UPSERT": "write INSERT: a row whose key exists is replaced",
+    "MERGE": "write INSERT … SELECT, which replaces rows whose key exists, and DELETE",
+    "REFRESH": "views are kept up to date by themselves; FLUSH waits until they are",
+    "BEGIN": "each statement is a transaction; for several writes at once use a batch of the client",
+    "START": "each statement is a transaction; for several writes at once use a batch of the client",
+    "COMMIT": "each statement is a transaction; for several writes at once use a batch of the client",
+    "ROLLBACK": "each statement is a transaction; for several writes at once use a batch of the client",
+    "PIVOT": "write SELECT … FROM table PIVOT (…)",
+    "UNPIVOT": "write SELECT … FROM table UNPIVOT (…)",
+    "PRAGMA": "write SET name = value",
+    "USE": "there is one schema; leave it out",
+}
+
+
+def parse(text: str, dialect: str = DEFAULT, params: Values | None = None) -> tuple[Statement, ...]:
+    """The statements of a text. ``params`` are the values of ``?`` and ``$1`` (a sequence) or of
+    ``:name`` (a mapping)."""
+    parameters = Parameters(params, text)
+    found: list[Statement] = []
+    begin, language = 0, reader(dialect)
+    while begin < len(text):
+        end = len(text)
+        for piece in stretch(text, begin, language):
+            parameters.number(piece.tokens)
+            found.append(statement(piece, parameters))
+            if isinstance(found[-1], SetDialect):
+                language, end = reader(found[-1].dialect), piece.end
+                break
+        begin = end
+    parameters.finish()
+    return tuple(found)
+
+
+def statement(piece: Piece, parameters: Parameters) -> Statement:
+    """What one piece asks for."""
+    try:
+        return replace(_read(piece, parameters), text=piece.text, at=piece.at, source=piece.source)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _read(piece: Piece, parameters: Parameters) -> Statement:
+    word = piece.word(0)
+    if word == "EXPLAIN":
+        return commands.read_explain(piece, lambda inner: statement(inner, parameters))
+    if word in _OWN:
+        return _OWN[word](piece)
+    if word not in _BEGINNINGS:
+        raise _unknown(piece)
+    tree = parameters.fill(piece.tree())
+    for kind, read in _READ:
+        if isinstance(tree, kind):
+            return read(piece, tree)
+    raise _unknown(piece)
+
+
+def _unknown(piece: Piece) -> Exception:
+    word, token = piece.word(0), piece.tokens[0]
+    shown = piece.source[token.start : token.end + 1]
+    kind: type[SqlError] = SqlRefusedError if word in _INSTEAD else SqlSyntaxError
+    hint = _INSTEAD.get(word) or _meant(word)
+    what = f"Everview has no statement {shown}"
+    return error_at(kind, piece.source, token.start, what, width=len(shown), hint=hint)
+
+
+def _meant(word: str) -> str:
+    near = difflib.get_close_matches(word, _BEGINNINGS, n=1)
+    return f"did you mean {near[0]}?" if near else f"the statements are {SUPPORTED}"

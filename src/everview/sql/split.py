@@ -1,0 +1,157 @@
+"""A text cut into its statements.
+
+One sentence: a :class:`Piece` is the tokens of one statement with the text and the dialect
+they come from, and every error about it is made here, because here the places are known.
+
+Statements are separated by semicolons. ``SET dialect`` changes how the rest of the text is
+cut into tokens (a backtick is a quote here and a mistake there), so a text is cut in
+stretches, each one up to the next ``SET dialect``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from everview.errors import DefinitionError, SqlError, SqlRefusedError, SqlSyntaxError
+from everview.sql.dialects import Reader
+from everview.sql.positions import Position, error_at, offset_of, position
+
+_SET_DIALECT = re.compile(r"\bset\s+dialect\b[^;]*;", re.IGNORECASE)
+_MISSING = re.compile(r"Missing (.+) from \d+:(\d+)")
+_QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER, TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING})
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One statement, or the rest of one, in tokens. There is at least one."""
+
+    reader: Reader
+    tokens: tuple[Token, ...]
+    source: str
+
+    @property
+    def text(self) -> str:
+        return self.source[self.tokens[0].start : self.end]
+
+    @property
+    def at(self) -> Position:
+        return position(self.source, self.tokens[0].start)
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last token."""
+        return self.tokens[-1].end + 1
+
+    def word(self, index: int) -> str:
+        """A word or mark in upper case; empty for what is quoted, and past the end."""
+        if index >= len(self.tokens) or self.tokens[index].token_type in _QUOTED:
+            return ""
+        return self.tokens[index].text.upper()
+
+    def rest(self, index: int) -> Piece:
+        """The statement that begins at a token inside this one."""
+        if index >= len(self.tokens):
+            raise self.ends_early("a statement")
+        return Piece(self.reader, self.tokens[index:], self.source)
+
+    def tree(self) -> exp.Expr:
+        return self.reader.tree(list(self.tokens), self.source)
+
+    def meaning(self, tree: exp.Expr) -> exp.Expr:
+        """A query or expression of :meth:`tree` in Everview's dialect."""
+        return self.reader.meaning(tree, self.source)
+
+    def find(self, *words: str, after: int = 0) -> Token | None:
+        """The first token from an offset on that is, or begins with, one of these words."""
+        for index, token in enumerate(self.tokens):
+            if token.start >= after and self.word(index).split(" ")[0] in words:
+                return token
+        return None
+
+    def following(self, offset: int) -> Token | None:
+        """The first token behind the one at an offset."""
+        return next((token for token in self.tokens if token.start > offset), None)
+
+    # -------------------------------------------------------------- errors
+
+    def refuse(
+        self, place: exp.Expr | Token | None, what: str, *, why: str | None = None, hint: str | None = None
+    ) -> SqlError:
+        """The error for what Everview does not do."""
+        return self._error(SqlRefusedError, place, what, why, hint)
+
+    def unexpected(self, index: int, expected: str, hint: str | None = None) -> SqlError:
+        """The error for a token that cannot stand where it stands."""
+        if index >= len(self.tokens):
+            return self.ends_early(expected)
+        token = self.tokens[index]
+        what = f"unexpected {self.source[token.start : token.end + 1]!r}"
+        return self._error(SqlSyntaxError, token, what, f"expected {expected}", hint)
+
+    def ends_early(self, expected: str) -> SqlError:
+        what = f"the statement ends too early after {self.tokens[-1].text!r}"
+        return error_at(SqlSyntaxError, self.source, self.end, what, why=f"expected {expected}")
+
+    @contextlib.contextmanager
+    def placed(self, place: exp.Expr | Token | None) -> Iterator[None]:
+        """Errors of definitions made inside get this place."""
+        try:
+            yield
+        except SqlError:
+            raise
+        except DefinitionError as error:
+            raise self._error(SqlRefusedError, place, error.message, error.detail, error.hint) from None
+
+    def _error(
+        self, kind: type[SqlError], place: exp.Expr | Token | None, what: str, why: str | None, hint: str | None
+    ) -> SqlError:
+        if isinstance(place, Token):
+            width = place.end - place.start + 1
+            return error_at(kind, self.source, place.start, what, width=width, why=why, hint=hint)
+        offset = None if place is None else offset_of(place)
+        start = self.tokens[0].start if offset is None else offset
+        width = next((token.end - token.start + 1 for token in self.tokens if token.start == start), 1)
+        return error_at(kind, self.source, start, what, width=width, why=why, hint=hint)
+
+
+def stretch(text: str, begin: int, reader: Reader) -> list[Piece]:
+    """The statements of a text from an offset on: all of them, or those up to the next ``SET
+    dialect`` where the text behind it cannot be cut into tokens in this dialect."""
+    try:
+        return _pieces(text, begin, reader, text)
+    except TokenError as error:
+        switch = _SET_DIALECT.search(text, begin)
+        if switch:
+            with contextlib.suppress(TokenError):
+                pieces = _pieces(text[: switch.end()], begin, reader, text)
+                if pieces and (pieces[-1].word(0), pieces[-1].word(1)) == ("SET", "DIALECT"):
+                    return pieces
+        raise _token_error(text, error) from None
+
+
+def _pieces(text: str, begin: int, reader: Reader, source: str) -> list[Piece]:
+    # What was read already becomes blanks, so that tokens keep their offsets.
+    tokens = reader.tokens(" " * begin + text[begin:])
+    pieces: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            pieces.append([])
+        else:
+            pieces[-1].append(token)
+    return [Piece(reader, tuple(piece), source) for piece in pieces if piece]
+
+
+def _token_error(text: str, error: TokenError) -> SqlError:
+    missing = _MISSING.search(str(error.__cause__ or error))
+    if missing:
+        what = f"the quote {missing[1]} is not closed"
+        return error_at(SqlSyntaxError, text, int(missing[2]), what, why="it begins at the mark")
+    offset = (error.start + 50 if error.start else error.end) or 0
+    return error_at(SqlSyntaxError, text, offset, "the text cannot be read", why=str(error.__cause__ or error))
