@@ -1,1 +1,43 @@
 """Relations to a maintenance plan: steps, their state, and zones."""
+
+from __future__ import annotations
+
+from everview.plan.maintenance.difference import Difference, difference
+from everview.plan.maintenance.group import ViewInput, plan_group
+from everview.plan.maintenance.model import (
+    Constants,
+    Family,
+    Input,
+    MaintenancePlan,
+    Operator,
+    PlannedView,
+    ReadOrder,
+    Role,
+    Shape,
+    ShownColumn,
+    State,
+    Step,
+    TableUse,
+    Zone,
+)
+
+__all__ = [
+    "Constants",
+    "Difference",
+    "Family",
+    "Input",
+    "MaintenancePlan",
+    "Operator",
+    "PlannedView",
+    "ReadOrder",
+    "Role",
+    "Shape",
+    "ShownColumn",
+    "State",
+    "Step",
+    "TableUse",
+    "ViewInput",
+    "Zone",
+    "difference",
+    "plan_group",
+]

@@ -1,0 +1,172 @@
+"""The plan of a group out of the relations of its views.
+
+One sentence: views are compiled one after another into one sketch, a template only once
+however many views it has, and the sketch is then fixed and cut into zones.
+
+The order of the views does not matter, and leaving one out changes nothing about the others
+but the columns and members that only it needed: see :mod:`everview.plan.maintenance.difference`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from everview.errors import DefinitionError
+from everview.plan.expressions import Expr, Field, quoted
+from everview.plan.maintenance.compiler import COMPILED_BY
+from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.family import Shapeless, relation_template
+from everview.plan.maintenance.fixing import fixed
+from everview.plan.maintenance.model import (
+    Family,
+    MaintenancePlan,
+    Operator,
+    PlannedView,
+    ReadOrder,
+    Role,
+    Shape,
+    ShownColumn,
+    TableUse,
+)
+from everview.plan.maintenance.sketch import Draft, Sketch, Slot, StateDraft, Stream, place_for, resolved
+from everview.plan.maintenance.zoning import zones_of
+from everview.plan.relations import Relation, Scan, Sort
+
+
+@dataclass(frozen=True)
+class ViewInput:
+    """A view to be planned: its relation, whose shown fields are its columns and whose key is its
+    row key, and the order in which it is read."""
+
+    name: str
+    relation: Relation
+    order: tuple[Sort, ...] = ()
+    index: tuple[str, ...] = ()
+    """For an index: the fields it is by. Its entries are (these fields, row key) and nothing else."""
+
+
+def plan_group(views: Sequence[ViewInput], before_images: bool = True) -> MaintenancePlan:
+    """Plan all views of a group together."""
+    planner = _Planner({view.name: view for view in views})
+    if len(planner.inputs) != len(views):
+        raise DefinitionError("two views of a group have the same name")
+    for name in sorted(planner.inputs):
+        planner.plan(name)
+    drafts = list(planner.sketch.drafts.values())
+    planned = tuple(planner.planned[name] for name in sorted(planner.planned))
+    called: dict[str, list[str]] = {}
+    for view in planned:
+        called.setdefault(view.step, []).append(view.name)
+    return MaintenancePlan(
+        _tables(drafts),
+        tuple(fixed(draft, before_images, called.get(draft.fingerprint, ())) for draft in drafts),
+        zones_of(drafts),
+        planned,
+        _families(called, planner.sketch),
+        before_images,
+    )
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A template: what all its views have in common."""
+
+    stream: Stream
+    key: tuple[str, ...]
+    columns: tuple[ShownColumn, ...]
+    order: tuple[ReadOrder, ...]
+    touched: tuple[tuple[Draft, tuple[Slot, ...]], ...]
+
+
+@dataclass
+class _Planner:
+    inputs: dict[str, ViewInput]
+    sketch: Sketch = field(default_factory=Sketch)
+    templates: dict[Shapeless, _Compiled] = field(default_factory=dict)
+    planned: dict[str, PlannedView] = field(default_factory=dict)
+    streams: dict[str, Stream] = field(default_factory=dict)
+    under_way: set[str] = field(default_factory=set)
+
+    def plan(self, name: str) -> None:
+        if name in self.planned:
+            return
+        if name in self.under_way:
+            raise DefinitionError(f"view {name} is defined by itself")
+        self.under_way.add(name)
+        view = self.inputs[name]
+        template, constants = relation_template(view.relation)
+        identity = (template, view.order, view.index)
+        compiled = self.templates.get(identity)
+        if compiled is None:
+            compiled = self._compiled(view, iter(range(len(constants))))
+            self.templates[identity] = compiled
+        self.sketch.join_members(compiled.touched, constants)
+        own = resolved(compiled.stream.slots, constants)
+        self.planned[name] = PlannedView(
+            name, compiled.stream.draft.fingerprint, compiled.key, compiled.columns, compiled.order, own
+        )
+        names = {column.name: Expr(quoted(column.stored), column.type) for column in compiled.columns}
+        hidden = {name: found for name, found in compiled.stream.names.items() if name not in names}
+        self.streams[name] = Stream(compiled.stream.draft, compiled.stream.labels, hidden | names, own)
+
+    def _view(self, name: str) -> Stream | None:
+        if name not in self.inputs:
+            return None
+        self.plan(name)
+        return self.streams[name]
+
+    def _compiled(self, view: ViewInput, slots: Iterator[Slot]) -> _Compiled:
+        for relation in view.relation.walk():  # before this one is under way: they touch steps of their own
+            if isinstance(relation, Scan) and relation.table in self.inputs:
+                self.plan(relation.table)
+        relation = view.relation
+        self.sketch.touched = []
+        context = Context(self.sketch, COMPILED_BY, self._view, slots)
+        by = (*view.index, *(name for name in relation.key if name not in view.index))
+        needed = frozenset(by) if view.index else frozenset(relation.by_name)
+        below = context.stream(relation, needed)
+        key = list({below.names[name].sql: below.names[name] for name in by}.values())
+        stored = {name: below.name_of(below.names[name]) for name in needed}
+        named = tuple(below.name_of(one) for one in key)
+        parameters = {
+            "columns": tuple(sorted((below.name_of(one), one.sql) for one in set(below.names.values()))),
+            "key": named,
+        }
+        operator, role = (Operator.INDEX, Role.INDEX) if view.index else (Operator.VIEW, Role.VIEW)
+        place = place_for(below.draft, [one.sql for one in key])
+        draft, own = self.sketch.step(operator, [(below, place)], parameters, below.draft.subject)
+        stream = below.carried_by(draft, sorted(needed), own)
+        if draft.state is None:
+            draft.state = StateDraft(role, Shape.RECORD, below.draft.subject, below.key_parts(key))
+        shown = [column for column in relation.fields if column.name in needed and not column.hidden]
+        return _Compiled(
+            stream,
+            named,
+            tuple(ShownColumn(one.name, one.type, one.nullable, stored[one.name]) for one in shown),
+            tuple(ReadOrder(stream.over(one.by).sql, one.descending, one.nulls_first) for one in view.order),
+            tuple(self.sketch.touched),
+        )
+
+
+def _tables(drafts: Sequence[Draft]) -> tuple[TableUse, ...]:
+    found: list[TableUse] = []
+    for draft in drafts:
+        if draft.operator is Operator.DELTA:
+            real: dict[str, str] = dict(draft.merged["columns"].values())
+            columns = [Field(real[c.name], c.type, c.nullable) for c in draft.columns.values()]
+            key = tuple(real[name] for name in draft.parameters["key"])
+            table = draft.parameters["table"]
+            found.append(TableUse(table, key, tuple(sorted(columns, key=lambda c: c.name)), draft.fingerprint))
+    return tuple(sorted(found, key=lambda table: table.name))
+
+
+def _families(called: Mapping[str, Sequence[str]], sketch: Sketch) -> tuple[Family, ...]:
+    found: list[Family] = []
+    for step, names in called.items():
+        draft = sketch.drafts[step]
+        if len(draft.members) > 1:
+            subject = draft.subject
+            what = f"selections on {subject.removeprefix('filtered ')}" if subject.startswith("filtered ") else subject
+            found.append(Family(f"family of {len(names)} {what}", step, tuple(names)))
+    return tuple(found)

@@ -1,0 +1,303 @@
+"""What brings rows together: aggregates, distinct rows, set operations.
+
+One sentence: an aggregate is put together from parts that are each kept for one (input, group
+key) and shared, and the step that puts them together keeps nothing.
+
+    SELECT customer, count(*), avg(amount), max(amount), list(item), count(DISTINCT item)
+
+    pre-aggregation   count(*), sum(amount), count(amount)        a record per group
+    extreme           amount                                      a bag of values per group
+    group re-evaluation  list(item)                               over the bag of rows by customer
+    distinct          (customer, item)                            a count per row
+      pre-aggregation   count(item)                               a record per group
+    aggregate         all of these, for the groups that any of them saw a change of
+
+The bag of values is apart from the bag of rows: it is ordered by the value, so that the least
+and the greatest are read at its ends, where the rows of a join key or of a group that is
+evaluated again are in no order and are read whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from everview.change.schema import KeyPart
+from everview.change.types import BIGINT, BOOLEAN, DOUBLE, FLOATS, HUGEINT, INTEGERS, Kind, Type, decimal
+from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
+from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.joining import by_text, rows_by
+from everview.plan.maintenance.model import Operator, Role, Shape
+from everview.plan.maintenance.names import computed_name
+from everview.plan.maintenance.sketch import Place, StateDraft, Stream, place_by, place_for
+from everview.plan.relations import Aggregate, Call, Distinct, SetOperation, Way
+
+
+def aggregate(relation: Aggregate, needed: frozenset[str], context: Context) -> Stream:
+    calls = [call for call in relation.calls if call.field.name in needed]
+    read = frozenset().union(
+        *(expression.fields for _, expression in relation.groups),
+        *(expression.fields for call in calls for expression in call.reads),
+        *(fields_of(call.sql) for call in calls if call.way is Way.GENERAL),
+    )
+    below = context.stream(relation.input, read)
+    key = [below.over(expression) for _, expression in relation.groups]
+    fields = [column for column, _ in relation.groups]
+    if relation.sets:
+        below, key = _expanded(relation, below, key, context)
+        fields += [relation.set_number] if relation.set_number else []
+    parts = _Parts(context, below, [one for _, one in sorted({one.sql: one for one in key}.items())])
+    result = parts.together(calls, [parts.call(call) for call in calls])
+    names = {column.name: Expr(quoted(below.name_of(one)), one.type) for column, one in zip(fields, key, strict=True)}
+    return replace(result, names=names | result.names)
+
+
+Held = tuple[tuple[str, str], ...]
+"""Columns of parts, each with the fingerprint of its part."""
+
+
+class _Parts:
+    """The parts of one aggregate: each is found or made when the first call needs it."""
+
+    def __init__(self, context: Context, below: Stream, key: Sequence[Expr]) -> None:
+        self.context = context
+        self.below = below
+        self.key = tuple(key)
+        self.by = tuple(one.sql for one in key)
+        self.subject = by_text(below.draft, self.by)
+        self.used: dict[str, Stream] = {}
+        self._use(self._sums(below))
+
+    def call(self, call: Call) -> tuple[str, Held]:
+        """The canonical text of a call, and what it is made of."""
+        arguments = [self.below.over(one).sql for one in call.arguments]
+        filtered = self.below.over(call.filter).sql if call.filter else None
+        if call.way is Way.GENERAL:
+            sql = replaced(call.sql, {name: found.sql for name, found in self.below.names.items()})
+            return sql, self._evaluated(sql, call.field)
+        distinct = call.distinct and call.way is Way.SUM
+        sql = _text(call.function, arguments, distinct, filtered)
+        if call.way is Way.EXTREME:
+            return sql, self._end(call.function, sql, Expr(arguments[0], call.arguments[0].type), filtered)
+        if not distinct:
+            return sql, self._accumulated(self._sums(self.below), call, arguments, filtered)
+        different, by, columns = self._different(call, arguments, filtered)
+        return sql, self._accumulated(self._use(self._sums(different, by)), call, columns, None)
+
+    def _use(self, part: Stream) -> Stream:
+        self.used.setdefault(part.draft.fingerprint, part)
+        return part
+
+    def _columns(self) -> list[Field]:
+        return [replace(self.below.field_of(one)) for one in self.key]
+
+    def _sums(self, below: Stream, by: tuple[str, ...] = ()) -> Stream:
+        """The record of counts and sums; ``by`` is the key in columns of what is below."""
+        by = by or self.by
+        place = place_for(below.draft, by)
+        subject = by_text(below.draft, by)
+        draft, slots = self.context.sketch.step(Operator.PRE_AGGREGATION, [(below, place)], {"key": by}, subject)
+        if draft.state is None:
+            kept: dict[str, Field] = {}
+            key = self.below.key_parts(self.key)
+            draft.state = StateDraft(Role.PRE_AGGREGATION, Shape.RECORD, subject, key, fields=kept)
+            draft.carry(self._columns())
+        stream = Stream(draft, below.labels, {}, slots)
+        self._accumulate(stream, "count", None, None, BIGINT)
+        return stream
+
+    def _accumulated(self, sums: Stream, call: Call, arguments: Sequence[str], filtered: str | None) -> Held:
+        argument = arguments[0] if arguments else None
+        count = self._accumulate(sums, "count", argument, filtered, BIGINT)
+        if call.function == "count":
+            return ((sums.draft.fingerprint, count),)
+        total = self._accumulate(sums, "sum", argument, filtered, _sum_type(call.arguments[0].type))
+        return ((sums.draft.fingerprint, total), (sums.draft.fingerprint, count))
+
+    def _accumulate(self, sums: Stream, function: str, argument: str | None, filtered: str | None, kind: Type) -> str:
+        sql = _text(function, [argument] if argument else [], False, filtered)
+        name = computed_name(sums.labels, sql)
+        column = Field(name, kind, nullable=False)
+        sums.draft.add("accumulators", name, (name, function, argument, filtered))
+        sums.draft.carry([column])
+        assert sums.draft.state is not None and sums.draft.state.fields is not None
+        sums.draft.state.fields[name] = column
+        return name
+
+    def _end(self, function: str, sql: str, value: Expr, filtered: str | None) -> Held:
+        """An end of the bag of values."""
+        draft, slots = self.context.sketch.step(
+            Operator.EXTREME,
+            [(self.below, place_for(self.below.draft, self.by))],
+            {"key": self.by, "value": value.sql, "filter": filtered},
+            self.subject,
+        )
+        if draft.state is None:
+            (part,) = self.below.key_parts([value])
+            part = replace(part, name=f"value {part.name}")
+            draft.state = StateDraft(
+                Role.EXTREME,
+                Shape.BAG,
+                f"{part.name.removeprefix('value ')} of {self.subject}",
+                self.below.key_parts(self.key),
+                (part,),
+                {part.name: Field(part.name, part.type, part.nullable)},
+            )
+            draft.carry(self._columns())
+        name = computed_name(self.below.labels, sql)
+        draft.add("ends", name, (name, function))
+        draft.carry([Field(name, value.type)])
+        self._use(Stream(draft, self.below.labels, {}, slots))
+        return ((draft.fingerprint, name),)
+
+    def _evaluated(self, sql: str, column: Field) -> Held:
+        """A call that is evaluated over the rows of its group again."""
+        names = {name: Expr(quoted(name), self.below.draft.columns[name].type) for name in fields_of(sql)}
+        rows = rows_by(self.context, replace(self.below, names=names), self.key, sorted(names))
+        draft, slots = self.context.sketch.step(
+            Operator.GROUP_REEVALUATION, [(rows, None)], {"key": self.by}, self.subject
+        )
+        name = computed_name(self.below.labels, sql)
+        draft.add("calls", name, (name, sql))
+        draft.carry([*self._columns(), Field(name, column.type, column.nullable)])
+        self._use(Stream(draft, self.below.labels, {}, slots))
+        return ((draft.fingerprint, name),)
+
+    def _different(
+        self, call: Call, arguments: Sequence[str], filtered: str | None
+    ) -> tuple[Stream, tuple[str, ...], list[str]]:
+        """The different values of each group, as rows whose changes are crossings of zero; and
+        the columns of these that hold the key and the values."""
+        below = self.below
+        row = [*self.key, *(Expr(sql, one.type) for sql, one in zip(arguments, call.arguments, strict=True))]
+        if filtered is not None:
+            draft, slots = self.context.sketch.step(
+                Operator.FILTER_PROJECT,
+                [(below, None)],
+                {"condition": filtered},
+                f"filtered {below.draft.subject.removeprefix('filtered ')}",
+                meaning="filter",
+            )
+            draft.carry(below.columns_of(*row))
+            below = Stream(draft, below.labels, {}, slots)
+        fields = {one.sql: one for one in row}
+        result = distinct_rows(self.context, replace(below, names=fields), row, place_for(below.draft, self.by))
+        held = [result.names[one.sql].sql for one in row]
+        return result, tuple(held[: len(self.key)]), held[len(self.key) :]
+
+    def together(self, calls: Sequence[Call], made: Sequence[tuple[str, Held]]) -> Stream:
+        """The step that puts the parts together."""
+        order = sorted(self.used)
+        parts = [self.used[named] for named in order]
+        level = max(part.draft.level for part in parts)
+        moved = Place(level, tuple(frozenset({one}) for one in self.by), self.by)
+        inputs = [(part, None if part.draft.level == level else moved) for part in parts]
+        columns = [
+            Field(computed_name(self.below.labels, sql), call.field.type, call.field.nullable)
+            for (sql, _), call in zip(made, calls, strict=True)
+        ]
+        said = {
+            column.name: (column.name, call.function, tuple((order.index(part), one) for part, one in held))
+            for column, call, (_, held) in zip(columns, calls, made, strict=True)
+        }
+        parameters = {
+            "key": tuple(self.below.name_of(one) for one in self.key),
+            "calls": tuple(said[name] for name in sorted(said)),
+        }
+        draft, slots = self.context.sketch.step(Operator.AGGREGATE, inputs, parameters, self.subject)
+        for one in self.key:
+            draft.call(one.sql, self.below.name_of(one))
+        draft.carry([*self._columns(), *columns])
+        names = {c.field.name: Expr(quoted(f.name), f.type) for f, c in zip(columns, calls, strict=True)}
+        return Stream(draft, self.below.labels, names, slots)
+
+
+def _expanded(relation: Aggregate, below: Stream, key: Sequence[Expr], context: Context) -> tuple[Stream, list[Expr]]:
+    """Each row once for each grouping set, with nulls for the columns outside the set."""
+    texts = tuple(one.sql for one in key)
+    stored = [computed_name(below.labels, f"grouped({sql})") for sql in texts]
+    number = computed_name(below.labels, f"grouping_set({', '.join(texts)})")
+    draft, slots = context.sketch.step(
+        Operator.EXPAND,
+        [(below, None)],
+        {"groups": texts, "sets": relation.sets, "columns": tuple(stored), "number": number},
+        below.draft.subject,
+    )
+    draft.carry(below.columns_of(*below.names.values()))
+    draft.carry(Field(name, one.type) for name, one in zip(stored, key, strict=True))
+    found = [Expr(quoted(name), one.type) for name, one in zip(stored, key, strict=True)]
+    if relation.set_number:
+        draft.carry([Field(number, relation.set_number.type, nullable=False)])
+        found.append(Expr(quoted(number), relation.set_number.type))
+    return Stream(draft, below.labels, below.names, slots), found
+
+
+def distinct(relation: Distinct, needed: frozenset[str], context: Context) -> Stream:
+    below = context.stream(relation.input, frozenset(column.name for column in relation.fields))
+    different = {below.names[column.name].sql: below.names[column.name] for column in relation.fields}
+    row = [different[sql] for sql in sorted(different)]
+    return distinct_rows(context, below, row, place_for(below.draft, [one.sql for one in row]))
+
+
+def distinct_rows(context: Context, below: Stream, row: Sequence[Expr], place: Place) -> Stream:
+    """Count equal rows and tell when one appears and when the last one goes."""
+    draft, slots = context.sketch.step(
+        Operator.DISTINCT, [(below, place)], {"row": tuple(one.sql for one in row)}, f"different {below.draft.subject}"
+    )
+    if draft.state is None:
+        kept = {"copies": Field("copies", BIGINT, nullable=False)}
+        key = below.key_parts(row)
+        draft.state = StateDraft(Role.DISTINCT_COUNT, Shape.RECORD, below.draft.subject, key, fields=kept)
+    return below.carried_by(draft, below.names, slots)
+
+
+def set_operation(relation: SetOperation, needed: frozenset[str], context: Context) -> Stream:
+    sides: list[tuple[Stream, Place]] = []
+    sent: list[tuple[str, ...]] = []
+    for side in (relation.left, relation.right):
+        below = context.stream(side, frozenset(column.name for column in side.shown))
+        by = tuple(
+            below.names[found.name].sql
+            if found.type == column.type
+            else f"CAST({below.names[found.name].sql} AS {column.type})"
+            for found, column in zip(side.shown, relation.columns, strict=True)
+        )
+        sent.append(by)
+        sides.append((below, place_by(below.draft, by)))
+    count = len(relation.columns)
+    stored = [f"set.{n + 1}" for n in range(count)] + (["set.copy"] if relation.copy else [])
+    draft, slots = context.sketch.step(
+        Operator.SET,
+        sides,
+        {
+            "kind": relation.kind.value,
+            "all": relation.all,
+            "columns": tuple(stored),
+            "inputs": tuple(sent),
+        },
+        f" {relation.kind.value} ".join(below.draft.subject for below, _ in sides),
+    )
+    draft.located = tuple(frozenset({quoted(name)}) for name in stored[:count])
+    draft.zone_key = tuple(map(quoted, stored[:count]))
+    draft.carry(Field(name, f.type, f.nullable) for name, f in zip(stored, relation.fields, strict=True))
+    if draft.state is None:
+        key = tuple(KeyPart(n, f.type, f.nullable) for n, f in zip(stored, relation.columns, strict=False))
+        kept = {side: Field(side, BIGINT, nullable=False) for side in ("left copies", "right copies")}
+        draft.state = StateDraft(Role.DISTINCT_COUNT, Shape.RECORD, draft.subject, key, fields=kept)
+    names = {f.name: Expr(quoted(name), f.type) for name, f in zip(stored, relation.fields, strict=True)}
+    return Stream(draft, ("set",), names, slots)
+
+
+def _text(function: str, arguments: Sequence[str], distinct: bool, filtered: str | None) -> str:
+    inside = ", ".join(arguments) or "*"
+    text = f"{function}({'DISTINCT ' if distinct else ''}{inside})"
+    return f"{text} FILTER (WHERE {filtered})" if filtered else text
+
+
+def _sum_type(kind: Type) -> Type:
+    """What sums of these are kept as."""
+    if kind.kind in INTEGERS or kind == BOOLEAN:
+        return HUGEINT
+    if kind.kind is Kind.DECIMAL:
+        return decimal(38, kind.scale)
+    return DOUBLE if kind.kind in FLOATS else kind

@@ -1,0 +1,110 @@
+"""What is evaluated again for the partitions that change: windows, top-k, re-evaluation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from everview.change.types import BOOLEAN
+from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
+from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.joining import by_text, rows_by
+from everview.plan.maintenance.model import Operator, Role, Shape
+from everview.plan.maintenance.names import computed_name, pretty
+from everview.plan.maintenance.sketch import StateDraft, Stream, place_for
+from everview.plan.relations import Reevaluate, Sort, TopK, Window
+
+
+def window(relation: Window, needed: frozenset[str], context: Context) -> Stream:
+    """All window functions over one partition of one input are evaluated together."""
+    calls = [call for call in relation.calls if call.field.name in needed]
+    own = {call.field.name for call in relation.calls}
+    read = frozenset().union(
+        needed - own,
+        relation.input.key,
+        *(one.fields for one in relation.partition),
+        *(fields_of(call.sql) for call in calls),
+        *(one.fields for call in calls for one in call.reads),
+    )
+    below = context.stream(relation.input, read)
+    key = [below.over(one) for one in relation.partition]
+    rows = rows_by(context, below, key, sorted(read))
+    by = tuple(one.sql for one in key)
+    draft, slots = context.sketch.step(Operator.WINDOW, [(rows, None)], {"partition": by}, rows.draft.subject)
+    result = rows.carried_by(draft, sorted(needed - own), slots)
+    names = dict(result.names)
+    for call in calls:
+        sql = replaced(call.sql, {name: found.sql for name, found in rows.names.items()})
+        name = computed_name(rows.labels, sql)
+        draft.add("calls", name, (name, sql))
+        draft.carry([Field(name, call.field.type, call.field.nullable)])
+        names[call.field.name] = Expr(quoted(name), call.field.type)
+    return replace(result, names=names)
+
+
+def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
+    """The bag is ordered as the query asks, so only its first rows are read. The row key settles
+    what the order leaves open."""
+    order = [*relation.order, *(Sort(of_field(relation.input.field(name))) for name in relation.input.key)]
+    read = frozenset().union(needed, *(sort.by.fields for sort in order), *(one.fields for one in relation.partition))
+    below = context.stream(relation.input, read)
+    key = [below.over(one) for one in relation.partition]
+    by = tuple(one.sql for one in key)
+    sorts: list[tuple[Expr, bool]] = []
+    for sort in order:
+        found = below.over(sort.by)
+        if sort.nulls_first != sort.descending:
+            sorts.append((Expr(f"{found.sql} IS NULL", BOOLEAN), sort.nulls_first))
+        sorts.append((found, sort.descending))
+    said = tuple((found.sql, descending) for found, descending in sorts)
+    bag, slots = context.sketch.step(
+        Operator.PARTITION,
+        [(below, place_for(below.draft, by))],
+        {"key": by, "order": said},
+        below.draft.subject,
+        meaning="ordered rows by key",
+    )
+    if bag.state is None:
+        parts = below.key_parts([found for found, _ in sorts], [descending for _, descending in sorts])
+        subject = f"{by_text(below.draft, by)}, ordered by {', '.join(pretty(sql) for sql, _ in said)}"
+        bag.state = StateDraft(Role.PARTITION, Shape.BAG, subject, below.key_parts(key), parts)
+    rows = below.carried_by(bag, sorted(needed | set(relation.input.key)), slots)
+    parameters = {
+        "partition": by,
+        "limit": relation.limit,
+        "offset": relation.offset,
+        "ties": len(said) - len(relation.input.key) if relation.ties else None,
+    }
+    draft, slots = context.sketch.step(Operator.TOP_K, [(rows, None)], parameters, f"first {below.draft.subject}")
+    return rows.carried_by(draft, sorted(needed), slots)
+
+
+def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context) -> Stream:
+    """A query over bags of its inputs. What it calls their columns is part of the query's text,
+    so here, and only here, aliases are part of the meaning."""
+    inputs: list[Stream] = []
+    called: list[tuple[tuple[str, str], ...]] = []
+    keys: list[tuple[str, ...]] = []
+    for number, source in enumerate(relation.sources):
+        fields = [column.name for column in source.fields]
+        below = context.stream(source, frozenset(fields))
+        key = [below.over(one) for one in relation.partition[number]] if relation.partition else []
+        rows = rows_by(context, below, key, fields)
+        inputs.append(rows)
+        keys.append(tuple(one.sql for one in key))
+        called.append(tuple((rows.name_of(rows.names[name]), name) for name in fields))
+    columns = [f"evaluated.{n + 1}" for n, _ in enumerate(relation.columns)]
+    draft, slots = context.sketch.step(
+        Operator.REEVALUATION,
+        [(rows, None) for rows in inputs],
+        {"query": relation.query, "inputs": tuple(called), "partition": tuple(keys), "columns": tuple(columns)},
+        "a query over " + ", ".join(rows.draft.subject for rows in inputs),
+    )
+    draft.parameters["reason"] = relation.reason
+    whole = not any(keys)
+    draft.located = () if whole else None
+    draft.zone_key = () if whole else keys[0]
+    names: dict[str, Expr] = {}
+    for stored, column in zip(columns, relation.columns, strict=True):
+        draft.carry([Field(stored, column.type, column.nullable)])
+        names[column.name] = Expr(quoted(stored), column.type)
+    return Stream(draft, ("evaluated",), names, slots)

@@ -1,0 +1,150 @@
+"""Sources, and what is done to each row by itself: these keep no state and stay where they are."""
+
+from __future__ import annotations
+
+from everview.change.types import Type
+from everview.plan.expressions import Expr, Field, quoted
+from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.family import template_of
+from everview.plan.maintenance.model import Operator
+from everview.plan.maintenance.names import column_name, computed_name, numbered_from
+from everview.plan.maintenance.sketch import Place, Stream
+from everview.plan.relations import Filter, Project, Rows, Scan, Union, Unnest
+
+LONGEST = 4_000
+"""Characters up to which a computed column is carried as an expression. Beyond, it is computed:
+projections upon projections that name a column twice would double its text each time."""
+
+
+def scan(relation: Scan, needed: frozenset[str], context: Context) -> Stream:
+    """A base table's changes; or those of a view of the group, which are there already."""
+    names = {f"{relation.alias}.{column.name}": column for column in relation.columns}
+    view = context.views(relation.table)
+    if view is not None:
+        return Stream(view.draft, view.labels, {name: view.names[names[name].name] for name in needed}, view.slots)
+    draft, slots = context.sketch.step(Operator.DELTA, (), {"table": relation.table}, relation.table)
+    key = [column_name(relation.table, name) for name in relation.primary]
+    draft.located = tuple(frozenset({quoted(name)}) for name in key)
+    draft.zone_key = tuple(map(quoted, key))
+    draft.parameters["key"] = tuple(key)
+    wanted = needed | set(relation.key)
+    found: dict[str, Expr] = {}
+    for name, column in names.items():
+        if name in wanted:
+            stored = column_name(relation.table, column.name)
+            draft.carry([Field(stored, column.type, column.nullable)])
+            draft.add("columns", stored, (stored, column.name))
+            found[name] = Expr(quoted(stored), column.type)
+    return Stream(draft, (relation.table,), {name: found[name] for name in needed}, slots)
+
+
+def rows(relation: Rows, needed: frozenset[str], context: Context) -> Stream:
+    """Rows of the query itself: inserted once, when the view is built."""
+    draft, slots = context.sketch.step(Operator.ROWS, (), {"query": relation.query}, "rows")
+    draft.located = (frozenset({quoted("rows.number")}),)
+    draft.zone_key = (quoted("rows.number"),)
+    found: dict[str, Expr] = {}
+    stored = [f"rows.{number}" for number, _ in enumerate(relation.columns, start=1)] + ["rows.number"]
+    for column, name in zip(relation.fields, stored, strict=True):
+        draft.carry([Field(name, column.type, column.nullable)])
+        found[column.name] = Expr(quoted(name), column.type)
+    return Stream(draft, ("rows",), {name: found[name] for name in needed}, slots)
+
+
+def filtered(relation: Filter, needed: frozenset[str], context: Context) -> Stream:
+    below = context.stream(relation.input, needed | relation.condition.fields)
+    template = template_of(relation.condition.sql, relation.input.fields)
+    own = [(kind, next(context.slots)) for kind in template.classes]
+    condition = below.over(Expr(numbered_from(template.sql, len(below.slots) + 1), relation.condition.type))
+    subject = below.draft.subject
+    draft, slots = context.sketch.step(
+        Operator.FILTER_PROJECT,
+        [(below, None)],
+        {"condition": condition.sql},
+        subject if subject.startswith("filtered ") else f"filtered {subject}",
+        meaning="filter",
+        own=own,
+    )
+    names = {name: below.names[name] for name in needed}
+    draft.carry(below.columns_of(*names.values()))
+    return Stream(draft, below.labels, names, slots)
+
+
+def projected(relation: Project, needed: frozenset[str], context: Context) -> Stream:
+    outputs = [(column, expression) for column, expression in relation.outputs if column.name in needed]
+    below = context.stream(relation.input, frozenset().union(*(expression.fields for _, expression in outputs)))
+    names = {column.name: below.over(expression) for column, expression in outputs}
+    if all(len(found.sql) <= LONGEST for found in names.values()):
+        return Stream(below.draft, below.labels, names, below.slots)
+    draft, slots = context.sketch.step(
+        Operator.FILTER_PROJECT, [(below, None)], {}, below.draft.subject, meaning="project"
+    )
+    return Stream(below.draft, below.labels, names, below.slots).carried_by(draft, names, slots)
+
+
+def unnest(relation: Unnest, needed: frozenset[str], context: Context) -> Stream:
+    own = {relation.item.name, relation.position.name}
+    below = context.stream(relation.input, (needed - own) | relation.items.fields)
+    items = below.over(relation.items).sql
+    draft, slots = context.sketch.step(
+        Operator.UNNEST,
+        [(below, None)],
+        {"items": items, "outer": relation.outer},
+        f"items of {below.draft.subject}",
+    )
+    names = {name: below.names[name] for name in needed - own}
+    draft.carry(below.columns_of(*names.values()))
+    for column, said in ((relation.item, "unnest"), (relation.position, "position")):
+        stored = computed_name(below.labels, f"{said}({items})")
+        draft.carry([Field(stored, column.type, column.nullable)])
+        draft.parameters["item" if said == "unnest" else "position"] = stored
+        names[column.name] = Expr(quoted(stored), column.type)
+    return Stream(draft, below.labels, names, slots)
+
+
+def union(relation: Union, needed: frozenset[str], context: Context) -> Stream:
+    """Columns are matched by position, so which column of an input goes where is the meaning:
+    all of them are needed."""
+    columns = relation.fields
+    streams: list[Stream] = []
+    sent: list[tuple[str | None, ...]] = []
+    apart = True
+    for number, part in enumerate(relation.parts):
+        shown = [column.name for column in part.shown]
+        places = relation.places(number)
+        below = context.stream(part, frozenset([*shown, *(name for name in places if name is not None)]))
+        streams.append(below)
+        branch = Expr(str(number), columns[len(shown)].type)
+        found = [*(below.names[name] for name in shown), branch]
+        found += [below.names[name] if name is not None else Expr("NULL", branch.type) for name in places]
+        kinds = [part.field(name).type for name in shown] + [column.type for column in columns[len(shown) :]]
+        sent.append(tuple(_cast(one, kind, to) for one, kind, to in zip(found, kinds, columns, strict=True)))
+        keys = {below.names[name].sql for name in part.key}
+        apart = apart and below.draft.located is not None and all(one & keys for one in below.draft.located)
+    level = max(below.draft.level for below in streams)
+    inputs = [
+        (below, _moved(below, part.key, level) if below.draft.level < level else None)
+        for below, part in zip(streams, relation.parts, strict=True)
+    ]
+    count = len(relation.columns)
+    stored = [f"union.{n + 1}" for n in range(count)] + ["union.branch"]
+    stored += [f"union.key {n + 1}" for n in range(len(columns) - len(stored))]
+    draft, slots = context.sketch.step(
+        Operator.UNION,
+        inputs,
+        {"columns": tuple(stored), "inputs": tuple(sent)},
+        " + ".join(below.draft.subject for below in streams),
+    )
+    draft.located = tuple(frozenset({quoted(name)}) for name in stored[count:]) if apart else None
+    draft.carry(Field(name, column.type, column.nullable) for name, column in zip(stored, columns, strict=True))
+    names = {column.name: Expr(quoted(name), column.type) for name, column in zip(stored, columns, strict=True)}
+    return Stream(draft, ("union",), names, slots)
+
+
+def _moved(below: Stream, key: tuple[str, ...], level: int) -> Place:
+    by = tuple(below.names[name].sql for name in key)
+    return Place(level, tuple(frozenset({one}) for one in by), by)
+
+
+def _cast(expression: Expr, kind: Type, column: Field) -> str:
+    return expression.sql if kind == column.type else f"CAST({expression.sql} AS {column.type})"
