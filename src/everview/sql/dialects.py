@@ -23,7 +23,7 @@ stand where the original has the same names in the same order.
 
 **Three changes to sqlglot's parsers**, in every dialect: an error keeps the token it
 happened at; a statement that cannot be read is an error instead of an opaque ``Command``;
-and a parameter (``?``, ``$1``, ``:name``) keeps its offset as its name, see
+and a parameter (``?``, ``$1``, ``:name``) keeps its place and name in its ``meta``, see
 :mod:`everview.sql.parameters`.
 """
 
@@ -32,7 +32,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import duckdb
 from sqlglot import Dialects, exp
@@ -56,6 +56,9 @@ class Everview(DuckDB):
     NULL_ORDERING = "nulls_are_large"
     TYPED_DIVISION = True
     SAFE_DIVISION = True
+
+    class Tokenizer(DuckDB.Tokenizer):
+        HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
 
 
 def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
@@ -104,25 +107,26 @@ class _Reading(Parser):
         return super()._parse_expression()
 
     def _parse_unnamed_parameter(self) -> exp.Expr:
-        return self._parameter(self._prev)
+        return self._parameter(self._prev, None)
 
     def _parse_dollar_parameter(self) -> exp.Expr | None:
         mark = self._prev
         if mark.text != "$":
             return self._parse_parameter()
         if self._is_connected() and (self._match(TokenType.NUMBER) or self._match_set(self.ID_VAR_TOKENS)):
-            return self._parameter(mark)
+            return self._parameter(mark, self._prev)
         return None
 
     def _parse_colon_parameter(self) -> exp.Expr | None:
         mark = self._prev
         if self._is_connected() and self._match_set(self.COLON_PLACEHOLDER_TOKENS):
-            return self._parameter(mark)
+            return self._parameter(mark, self._prev)
         return None
 
-    def _parameter(self, mark: Token) -> exp.Placeholder:
+    def _parameter(self, mark: Token, name: Token | None) -> exp.Placeholder:
         found = self.expression(exp.Placeholder(this=str(mark.start)), mark)
-        found.meta["start"] = mark.start
+        found.meta["parameter"] = name.text if name else ""
+        found.meta["end"] = (name or mark).end
         return found
 
 

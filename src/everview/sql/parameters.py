@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -36,11 +35,9 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import InputError, SqlError, ValueTypeError
-from everview.sql.positions import error_at
+from everview.sql.positions import error_at, offset_of
 
 Values: TypeAlias = Sequence[object] | Mapping[str, object]
-
-_SPELLING = re.compile(r"\?|[$:]\s*(\d+|\w+|\"(?:[^\"]|\"\")*\")")
 
 
 class Parameters:
@@ -72,6 +69,7 @@ class Parameters:
         """The tree with literals for its parameters."""
         for node in list(tree.find_all(exp.Placeholder)):
             literal = self._literal(node)
+            literal.meta.update(node.meta)
             if node is tree:
                 return literal
             node.replace(literal)
@@ -87,32 +85,32 @@ class Parameters:
             )
 
     def _literal(self, node: exp.Expr) -> exp.Expr:
-        offset = int(node.this)
-        spelled = _SPELLING.match(self._text, offset)
-        assert spelled is not None  # the parser made the node from this very text
-        name = spelled[1].strip('"') if spelled[1] else self._ordinals[offset]
-        style = "?" if not spelled[1] else "$1" if name.isdigit() else ":name"
-        width = len(spelled[0])
+        if "parameter" not in node.meta:
+            raise error_at(SqlError, self._text, offset_of(node), "a parameter is written ?, $1 or :name")
+        offset, end = node.meta["start"], node.meta["end"]
+        spelled, width = self._text[offset : end + 1], end + 1 - offset
+        name = node.meta["parameter"] or self._ordinals[offset]
+        style = "?" if not node.meta["parameter"] else "$1" if name.isdigit() else ":name"
         if self._style not in (None, style):
-            what = f"parameter {spelled[0]} is mixed with parameters like {self._style}"
+            what = f"parameter {spelled} is mixed with parameters like {self._style}"
             raise error_at(SqlError, self._text, offset, what, width=width, hint="use ?, $1 or :name in one text")
         self._style = style
         if isinstance(node.parent, (exp.Table, exp.TableAlias, exp.Identifier, exp.Property)) and not (
             isinstance(node.parent, exp.Property) and node.arg_key == "value"
         ):
-            what = f"parameter {spelled[0]} cannot stand for a name"
+            what = f"parameter {spelled} cannot stand for a name"
             raise error_at(SqlError, self._text, offset, what, width=width, hint="parameters stand for values")
         if name not in self._given:
-            what = f"parameter {spelled[0]} has no value"
+            what = f"parameter {spelled} has no value"
             raise error_at(SqlError, self._text, offset, what, width=width, why=self._what_is_given(), hint=_HOW[style])
         self._used.add(name)
         try:
             return literal(self._given[name])
         except RecursionError:
-            raise ValueTypeError(f"parameter {spelled[0]} is nested too deeply") from None
+            raise ValueTypeError(f"parameter {spelled} is nested too deeply") from None
         except ValueTypeError as error:
             raise ValueTypeError(
-                f"parameter {spelled[0]} cannot be used: {error.message}", detail=error.detail, hint=error.hint
+                f"parameter {spelled} cannot be used: {error.message}", detail=error.detail, hint=error.hint
             ) from None
 
     def _what_is_given(self) -> str:

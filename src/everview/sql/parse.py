@@ -81,6 +81,7 @@ def parse(text: str, dialect: str = DEFAULT, params: Values | None = None) -> tu
     while begin < len(text):
         end = len(text)
         for piece in stretch(text, begin, language):
+            piece.check_characters()
             parameters.number(piece.tokens)
             found.append(statement(piece, parameters))
             if isinstance(found[-1], SetDialect):

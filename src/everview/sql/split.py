@@ -79,6 +79,21 @@ class Piece:
         """The first token behind the one at an offset."""
         return next((token for token in self.tokens if token.start > offset), None)
 
+    def check_characters(self) -> None:
+        """Refuse characters that sqlglot lets pass as parts of names."""
+        for token in self.tokens:
+            known = token.token_type != TokenType.UNKNOWN
+            if known and (token.token_type != TokenType.VAR or token.text.isprintable()):
+                continue
+            raise error_at(
+                SqlSyntaxError,
+                self.source,
+                token.start,
+                f"the character {token.text[:1]!r} has no meaning",
+                why="it stands outside of quotes",
+                hint='names are quoted like "this", unless SET dialect says otherwise',
+            )
+
     # -------------------------------------------------------------- errors
 
     def refuse(
