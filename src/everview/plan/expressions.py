@@ -18,6 +18,7 @@ import sqlglot
 from sqlglot import exp
 
 from everview.change.types import BOOLEAN, Type
+from everview.sql.dialects import Everview
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def quoted(name: str) -> str:
 @lru_cache(maxsize=65_536)
 def parsed(sql: str) -> exp.Expr:
     """The tree of an expression's text. Shared: copy before changing it."""
-    return sqlglot.parse_one(sql, dialect="duckdb")
+    return sqlglot.parse_one(sql, dialect=Everview)
 
 
 @lru_cache(maxsize=65_536)
@@ -117,7 +118,7 @@ def _is_call(tree: exp.Expr) -> bool:
 
 def written(tree: exp.Expr) -> str:
     """The one text of a tree."""
-    return tree.sql(dialect="duckdb", identify=True, comments=False)
+    return tree.sql(dialect=Everview, identify=True, comments=False)
 
 
 @lru_cache(maxsize=65_536)

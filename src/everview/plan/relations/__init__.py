@@ -8,8 +8,9 @@ Keys, by rule:
 | relation | key |
 |---|---|
 | scan | the table's primary key (a hidden row id where it has none) |
-| rows | the row's number |
-| filter, window, top-k | the input's |
+| rows | the row's number; none where it is one row |
+| filter, window | the input's |
+| top-k | the input's; the partition's columns where it keeps one row of each |
 | project | the input's; hidden where the query does not show it |
 | join: inner, left, right, full | both sides' keys together; one side's alone where the other is met at most once |
 | join: semi, anti | the left side's |

@@ -22,7 +22,7 @@ class Aggregate(Relation):
     sets: tuple[tuple[int, ...], ...] = ()
     """Grouping sets, as numbers of group columns; none: all columns."""
     set_number: Field | None = None
-    """Where there are several sets: which one a row belongs to, hidden."""
+    """Where there are several sets: which one a row belongs to, from 0, hidden."""
     title = "aggregate"
 
     def __post_init__(self) -> None:

@@ -69,6 +69,9 @@ class TopK(Relation):
 
     @property
     def key(self) -> tuple[str, ...]:
+        fields = [part.field for part in self.partition]
+        if self.limit == 1 and not self.ties and None not in fields:
+            return tuple(dict.fromkeys(name for name in fields if name is not None))
         return self.input.key
 
     @property

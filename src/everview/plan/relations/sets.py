@@ -25,7 +25,7 @@ class Union(Relation):
     columns: tuple[Field, ...]
     """What the shown fields are called."""
     branch: Field
-    """The number of the input a row comes from, hidden."""
+    """The number of the input a row comes from, from 0, hidden."""
     title = "union all"
 
     def __post_init__(self) -> None:

@@ -40,10 +40,10 @@ class Rows(Relation):
     """Rows that stand in the query itself: VALUES, generate_series of constants, SELECT without FROM."""
 
     query: str
-    """A DuckDB query without tables, whose columns are the fields but the last."""
+    """A DuckDB query without tables, whose columns are the fields but the number."""
     columns: tuple[Field, ...]
-    number: Field
-    """The row's number from 1, hidden."""
+    number: Field | None = None
+    """The row's number from 1, hidden; none where there is one row only."""
     title = "rows"
 
     def __post_init__(self) -> None:
@@ -51,11 +51,11 @@ class Rows(Relation):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        return (*self.columns, self.number)
+        return (*self.columns, *((self.number,) if self.number else ()))
 
     @property
     def key(self) -> tuple[str, ...]:
-        return (self.number.name,)
+        return (self.number.name,) if self.number else ()
 
     def says(self) -> str:
         return self.query

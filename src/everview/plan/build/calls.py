@@ -1,0 +1,142 @@
+"""Calls: which functions are aggregates, how each is kept, and which leave an order open.
+
+One sentence: DuckDB says what is an aggregate; where the result depends on the order of the
+rows and the query leaves it open, the rows' key decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import duckdb
+from sqlglot import exp
+
+from everview.plan.build.context import Context, field_column, text_of
+from everview.plan.build.scopes import as_sort, inside
+from everview.plan.expressions import Field, parsed, written
+from everview.plan.relations import Call, Relation, Way
+
+SUMS = frozenset({"count", "sum", "avg", "mean"})
+EXTREMES = frozenset({"min", "max"})
+COUNTS = frozenset({"count", "count_star", "approx_count_distinct", "regr_count"})
+"""Zero over nothing; every other aggregate is null there."""
+OPEN = frozenset(
+    {"first", "last", "any_value", "arbitrary", "array_agg", "list", "string_agg", "group_concat", "listagg", "mode"}
+    | {"arg_min", "argmin", "min_by", "arg_max", "argmax", "max_by", "arg_min_null", "arg_max_null"}
+    | {"arg_min_nulls_last", "arg_max_nulls_last", "json_group_array", "json_group_object"}
+)
+"""Their result depends on the order of the rows."""
+_WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+
+
+@cache
+def aggregates() -> frozenset[str]:
+    """The names of DuckDB's aggregates."""
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'"
+        ).fetchall()
+    return frozenset(str(name).lower() for (name,) in rows)
+
+
+def function_of(node: exp.Expr) -> str:
+    """The name of the function that a node calls, in lower case; empty where it calls none."""
+    while isinstance(node, _WRAPPERS):
+        node = node.this
+    if not isinstance(node, exp.Func):
+        return ""
+    found = re.match(r'"?(\w+)"?\s*\(', text_of(node))
+    return found.group(1).lower() if found else ""
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    return function_of(node) in aggregates()
+
+
+def aggregate_calls(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The aggregates in a tree, outermost first, with their FILTER; not those that are window functions."""
+    if isinstance(node, exp.Query):
+        return
+    if isinstance(node, exp.Window):
+        function = node.this
+        while isinstance(function, _WRAPPERS):
+            function = function.this
+        parts = [*function.iter_expressions(), *(p for k, p in _parts(node) if k != "this")]
+        for part in parts:
+            yield from aggregate_calls(part)
+        return
+    if is_aggregate(node):
+        yield node
+        return
+    for part in node.iter_expressions():
+        yield from aggregate_calls(part)
+
+
+def _parts(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    for key, value in node.args.items():
+        for part in value if isinstance(value, list) else [value]:
+            if isinstance(part, exp.Expr):
+                yield key, part
+
+
+def windows(node: exp.Expr) -> Iterator[exp.Window]:
+    """The window functions in a tree."""
+    return (part for part in inside(node) if isinstance(part, exp.Window) and part.this and part.args.get("over"))
+
+
+def aggregate(context: Context, relation: Relation, tree: exp.Expr, name: str) -> Call:
+    """An aggregate over fields as a call. Its type is filled in by :func:`typed`."""
+    function = function_of(tree)
+    filter_ = tree.expression.this if isinstance(tree, exp.Filter) else None
+    inner = tree.this if isinstance(tree, exp.Filter) else tree
+    arguments, distinct, order = _arguments(inner)
+    sql = text_of(tree)
+    if function in OPEN and not isinstance(inner, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        more: list[exp.Expr] = arguments[:1] if distinct else [field_column(key) for key in relation.key]
+        if not (distinct and order):
+            order = [*order, *(exp.Ordered(this=one, nulls_first=False) for one in more)]
+            sql = _with_order(inner, more) + (f" FILTER(WHERE {text_of(filter_)})" if filter_ is not None else "")
+            sql = written(parsed(sql))
+    made = context.typed([text_of(one) for one in [*arguments, *(part.this for part in order)]], relation)
+    by = made[len(arguments) :]
+    sorts = tuple(as_sort(expression, part) for expression, part in zip(by, order, strict=True))
+    condition = context.one(text_of(filter_), relation) if filter_ is not None else None
+    plain = not order and not isinstance(inner, exp.WithinGroup) and len(arguments) <= 1
+    way = Way.SUM if plain and function in SUMS else Way.EXTREME if plain and function in EXTREMES else Way.GENERAL
+    kind = context.one(sql, relation).type
+    field = Field(name, kind, nullable=function not in COUNTS)
+    return Call(field, function, tuple(made[: len(arguments)]), distinct, condition, sorts, sql, way)
+
+
+def _arguments(inner: exp.Expr) -> tuple[list[exp.Expr], bool, list[exp.Ordered]]:
+    """The arguments of a call, whether DISTINCT, and its own ORDER BY."""
+    order: list[exp.Ordered] = []
+    distinct = False
+    arguments: list[exp.Expr] = []
+    if isinstance(inner, exp.WithinGroup):
+        order = list(inner.expression.expressions)
+        inner = inner.this
+    while isinstance(inner, _WRAPPERS):
+        inner = inner.this
+    for _, part in _parts(inner):
+        if isinstance(part, exp.Order):
+            order = list(part.expressions)
+            part = part.this
+        if isinstance(part, exp.Distinct):
+            distinct = True
+            arguments += part.expressions
+        elif not isinstance(part, exp.Star):
+            arguments.append(part)
+    return arguments, distinct, order
+
+
+def _with_order(inner: exp.Expr, more: list[exp.Expr]) -> str:
+    """The text of a call with something appended to its ORDER BY."""
+    text = text_of(inner)
+    if not more:
+        return text
+    keys = ", ".join(text_of(one) for one in more)
+    has_order = any(isinstance(part, exp.Order) for part in inner.iter_expressions())
+    return f"{text[:-1]}{', ' if has_order else ' ORDER BY '}{keys})"

@@ -1,0 +1,138 @@
+"""What the builders share: the tables a query may read, the names given, the types, the notices.
+
+One sentence: a builder that finds no operator for a construct raises :class:`NoOperator`, and
+the smallest enclosing query that stands on its own is re-evaluated as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sqlglot import exp
+
+from everview.change.schema import Column
+from everview.change.types import BOOLEAN, Type
+from everview.plan.build.names import Names
+from everview.plan.expressions import Definition, Expr, Field, of_field, parsed, written
+from everview.plan.relations import Relation, project
+from everview.sql.positions import START, position_of
+
+
+class Typer(Protocol):
+    """DuckDB's types of a query over inputs."""
+
+    def describe(self, sql: str, inputs: Mapping[str, Sequence[tuple[str, Type]]]) -> tuple[tuple[str, Type], ...]: ...
+
+
+class Source(Protocol):
+    """A table or view that a query reads."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def columns(self) -> tuple[Column, ...]: ...
+    @property
+    def key(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What a view costs more than its reader may think, and where in the text the reason stands."""
+
+    construct: str
+    line: int
+    column: int
+    cost: str
+
+    def __str__(self) -> str:
+        return f"{self.construct} at line {self.line}, column {self.column}: {self.cost}"
+
+
+class NoOperator(Exception):
+    """A construct that no operator maintains."""
+
+    def __init__(self, construct: str, node: exp.Expr) -> None:
+        super().__init__(construct)
+        self.construct = construct
+        self.node = node
+
+
+@dataclass
+class Context:
+    """Shared by all builders of one query."""
+
+    typer: Typer
+    sources: Mapping[str, Source]
+    """By name in lower case."""
+    text: str = ""
+    names: Names = field(default_factory=Names)
+    notices: list[Notice] = field(default_factory=list)
+    named: dict[str, exp.Expr] = field(default_factory=dict)
+    """WITH queries in sight, by name in lower case."""
+
+    def typed(self, texts: Iterable[str], *relations: Relation) -> list[Expr]:
+        """Expressions over the fields of the relations, with their types."""
+        there = {name: found for relation in relations for name, found in relation.by_name.items()}
+        kinds: dict[str, Type] = {}
+        unknown: list[str] = []
+        wanted = list(texts)
+        for text in wanted:
+            kind = _plain_type(parsed(text), there)
+            if kind is not None:
+                kinds[text] = kind
+            elif text not in unknown:
+                unknown.append(text)
+        if unknown:
+            read = sorted(
+                {column.name for text in unknown for column in parsed(text).find_all(exp.Column)} & there.keys()
+            )
+            inputs = {"in0": [(name, there[name].type) for name in read]} if read else {}
+            origin = " FROM in0" if read else ""
+            parts = ", ".join(f"{text} AS c{number}" for number, text in enumerate(unknown))
+            found = self.typer.describe(f"SELECT {parts}{origin}", inputs)
+            kinds.update({text: kind for text, (_, kind) in zip(unknown, found, strict=True)})
+        return [Expr(text, kinds[text]) for text in wanted]
+
+    def one(self, text: str, *relations: Relation) -> Expr:
+        return self.typed([text], *relations)[0]
+
+    def extended(self, relation: Relation, added: Sequence[Definition]) -> Relation:
+        """The relation with further fields."""
+        return project(relation, [*((found, of_field(found)) for found in relation.fields), *added])
+
+    def noticed(self, why: NoOperator, cost: str) -> None:
+        at = position_of(why.node, self.text) or START
+        self.notices.append(Notice(why.construct, at.line, at.column, cost))
+
+
+def _plain_type(tree: exp.Expr, there: Mapping[str, Field]) -> Type | None:
+    tree = tree.unnest()
+    if isinstance(tree, exp.Column) and not tree.table:
+        found = there.get(tree.name)
+        return found.type if found else None
+    if isinstance(tree, exp.Predicate | exp.Connector | exp.Not | exp.Boolean):
+        return BOOLEAN
+    return None
+
+
+def field_column(name: str, said: exp.Column | None = None) -> exp.Column:
+    """A field as a node of a tree; it stands where the column stood that it is said as."""
+    identifier = exp.to_identifier(name, quoted=True)
+    if said is not None:
+        identifier.meta.update((said.args.get("table") or said.this).meta)
+    return exp.column(identifier)
+
+
+def nullable(expression: Expr, *relations: Relation) -> bool:
+    """Whether an expression may be null, as far as can be told from its looks."""
+    name = expression.field
+    if name is not None:
+        return any(relation.by_name[name].nullable for relation in relations if name in relation.by_name)
+    return not isinstance(parsed(expression.sql), exp.Literal | exp.Boolean)
+
+
+def text_of(tree: exp.Expr) -> str:
+    """The text of a tree over fields."""
+    return written(tree)

@@ -1,0 +1,139 @@
+"""GROUP BY: group columns, grouping sets and aggregates.
+
+One sentence: after an aggregate, an expression is what it was over the group columns and the
+aggregates, each of which is a field now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, product
+
+from sqlglot import exp
+
+from everview.change.types import BIGINT
+from everview.plan.build import calls, subqueries
+from everview.plan.build.context import NoOperator, nullable, text_of
+from everview.plan.build.links import Link
+from everview.plan.build.scopes import Stage
+from everview.plan.expressions import Definition, Expr, Field, quoted
+from everview.plan.relations import Aggregate, Call
+
+Sets = list[list[exp.Expr]]
+
+
+def is_grouped(query: exp.Expr) -> bool:
+    if query.args.get("group") or query.args.get("having"):
+        return True
+    return any(True for part in _reading(query) for _ in calls.aggregate_calls(part))
+
+
+def _reading(query: exp.Expr) -> list[exp.Expr]:
+    """The parts of a SELECT in which aggregates may stand."""
+    parts = [*query.expressions]
+    parts += [query.args[name] for name in ("having", "qualify", "order") if query.args.get(name)]
+    return [*parts, *(query.args.get("windows") or ())]
+
+
+def build_groups(stage: Stage, query: exp.Expr, links: list[Link]) -> dict[str, str] | None:
+    """Group the stage. For one group over everything that is linked to the rows around it: what
+    each aggregate is over nothing."""
+    context = stage.context
+    sets = _sets(query)
+    nodes = [call for part in _reading(query) for call in calls.aggregate_calls(part)]
+    for node in nodes:
+        subqueries.absorb_within(stage, node)
+    relation = stage.relation
+    texts = [list(dict.fromkeys(stage.texts(one))) for one in sets]
+    keys = list(dict.fromkeys(text for one in texts for text in one))
+    linked = [quoted(link.inner) for link in links]
+    several = len(texts) > 1
+    groups: list[Definition] = []
+    known: dict[str, str] = {}
+    for expression in context.typed(dict.fromkeys([*keys, *linked]), relation):
+        plain = expression.field
+        name = plain if plain is not None and not several else context.names.fresh(plain or "group")
+        missing = several and not all(expression.sql in one for one in texts)
+        may_be_null = nullable(expression, relation) or missing
+        groups.append((Field(name, expression.type, may_be_null), expression))
+        known[expression.sql] = name
+    made: list[Call] = []
+    for node in nodes:
+        tree = stage.lower(node)
+        text = text_of(tree)
+        if text not in known and not isinstance(tree, exp.Grouping):
+            call = calls.aggregate(context, relation, tree, context.names.fresh(calls.function_of(tree)))
+            made.append(call)
+            known[text] = call.field.name
+    at = {expression.sql: number for number, (_, expression) in enumerate(groups)}
+    numbers = tuple(tuple(at[text] for text in dict.fromkeys([*one, *linked])) for one in texts) if several else ()
+    number = Field(context.names.fresh("set"), BIGINT, nullable=False, hidden=True) if several else None
+    stage.relation = Aggregate(relation, tuple(groups), tuple(made), numbers, number)
+    links[:] = [replace(link, inner=known[quoted(link.inner)]) for link in links]
+    _groupings(stage, query, texts, number, known)
+    stage.known = known
+    if links and texts == [[]]:
+        return {call.field.name: "0" if call.function in calls.COUNTS else "NULL" for call in made}
+    if links and any(not one for one in texts):
+        raise NoOperator("an empty grouping set linked to the rows around it", query)
+    return None
+
+
+def _groupings(
+    stage: Stage, query: exp.Expr, texts: list[list[str]], number: Field | None, known: dict[str, str]
+) -> None:
+    """GROUPING(…): which of the columns a row is not grouped by, as bits."""
+    for part in _reading(query):
+        for node in part.find_all(exp.Grouping):
+            tree = stage.lower(node)
+            wanted = [text_of(one) for one in tree.expressions]
+            bits = [
+                sum(1 << (len(wanted) - 1 - n) for n, text in enumerate(wanted) if text not in one) for one in texts
+            ]
+            text = text_of(tree)
+            if text in known:
+                continue
+            cases = " ".join(f"WHEN {n} THEN {value}" for n, value in enumerate(bits))
+            value = f"CASE {quoted(number.name)} {cases} END" if number else str(bits[0])
+            field = Field(stage.context.names.fresh("grouping"), BIGINT, nullable=False)
+            stage.relation = stage.context.extended(stage.relation, [(field, Expr(f"CAST({value} AS BIGINT)", BIGINT))])
+            known[text] = field.name
+
+
+def _sets(query: exp.Expr) -> Sets:
+    """The grouping sets: one with all columns, if the query says nothing else."""
+    group = query.args.get("group")
+    if group is None:
+        return [[]]
+    if group.args.get("all"):
+        shown = [part.unalias() for part in query.expressions]
+        return [
+            [one for one in shown if not any(True for _ in calls.aggregate_calls(one)) and not one.find(exp.Window)]
+        ]
+    parts = [*group.expressions]
+    for name in ("rollup", "cube", "grouping_sets"):
+        found = group.args.get(name) or []
+        parts += found if isinstance(found, list) else [found]
+    return [[one for chosen in picked for one in chosen] for picked in product(*map(_alternatives, parts))]
+
+
+def _alternatives(part: exp.Expr) -> Sets:
+    if isinstance(part, exp.Rollup):
+        items = [_columns(one) for one in part.expressions]
+        return [[c for item in items[:n] for c in item] for n in range(len(items), -1, -1)]
+    if isinstance(part, exp.Cube):
+        items = [_columns(one) for one in part.expressions]
+        return [
+            [c for n in chosen for c in items[n]]
+            for size in range(len(items), -1, -1)
+            for chosen in combinations(range(len(items)), size)
+        ]
+    if isinstance(part, exp.GroupingSets):
+        return [one for item in part.expressions for one in _alternatives(item)]
+    return [_columns(part)]
+
+
+def _columns(part: exp.Expr) -> list[exp.Expr]:
+    if isinstance(part, exp.Tuple):
+        return list(part.expressions)
+    return [part.unnest()]

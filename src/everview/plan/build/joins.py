@@ -1,0 +1,199 @@
+"""Joins: relations brought together by the conditions between them.
+
+One sentence: of the conditions of inner joins, comma joins and WHERE, those that equate an
+expression over one input with one over another become join keys, and the inputs are joined in
+an order in which each one has such a key.
+
+Inputs that no equality connects are joined freely if one of them has one row at most;
+otherwise every row must be compared with every other, which is a re-evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from everview.change.types import BOOLEAN, FLOATS, INTEGERS, Kind
+from everview.plan.build.context import Context, NoOperator, text_of
+from everview.plan.expressions import Expr, conjunction, quoted
+from everview.plan.relations import Equality, Filter, Join, JoinKind, Reevaluate, Relation
+
+_NUMBERS = {*INTEGERS, *FLOATS, Kind.DECIMAL}
+_TIMES = {Kind.DATE, Kind.TIMESTAMP}
+
+
+def combine(context: Context, parts: Sequence[Relation], conditions: list[exp.Expr]) -> Relation:
+    """The inner join of all parts. Takes the conditions it has used as join keys off the list."""
+    waiting = list(parts)
+    islands = []
+    while waiting:
+        island = waiting.pop(0)
+        while (found := _connected(context, island, waiting, conditions)) is not None:
+            island = found
+        islands.append(island)
+    while len(islands) > 1:
+        islands = _bridged(context, islands, conditions)
+    return islands[0]
+
+
+def _connected(
+    context: Context, island: Relation, waiting: list[Relation], conditions: list[exp.Expr]
+) -> Relation | None:
+    """The island joined with the first waiting part that an equality connects to it."""
+    for part in waiting:
+        keys = [
+            (equality, condition) for condition in conditions if (equality := equate(context, condition, island, part))
+        ]
+        if keys:
+            waiting.remove(part)
+            for _, condition in keys:
+                conditions.remove(condition)
+            return Join(JoinKind.INNER, island, part, tuple(equality for equality, _ in keys))
+    return None
+
+
+def _bridged(context: Context, islands: list[Relation], conditions: list[exp.Expr]) -> list[Relation]:
+    """Two islands fewer, one more: first those where one has one row, then those that are left."""
+    for number, island in enumerate(islands):
+        if not island.key:
+            other = islands[number - 1] if number else islands[1]
+            left, right = (other, island) if number else (island, other)
+            joined: Relation = Join(JoinKind.INNER, left, right, ())
+            return _reconnected(
+                context, joined, [one for one in islands if one is not island and one is not other], conditions
+            )
+    left, right, *others = islands
+    there = left.by_name.keys() | right.by_name.keys()
+    own = [
+        c
+        for c in conditions
+        if fields_in(c) <= there
+        and not fields_in(c) <= left.by_name.keys()
+        and not fields_in(c) <= right.by_name.keys()
+    ]
+    for condition in own:
+        conditions.remove(condition)
+    rest = conjunction(Expr(text_of(condition), BOOLEAN) for condition in own)
+    why = NoOperator("a join without an equality", own[0] if own else exp.Null())
+    joined = every_pair(context, JoinKind.INNER, left, right, rest, why)
+    return _reconnected(context, joined, others, conditions)
+
+
+def _reconnected(
+    context: Context, joined: Relation, others: list[Relation], conditions: list[exp.Expr]
+) -> list[Relation]:
+    while (found := _connected(context, joined, others, conditions)) is not None:
+        joined = found
+    return [joined, *others]
+
+
+def fields_in(tree: exp.Expr) -> set[str]:
+    return {column.name for column in tree.find_all(exp.Column)}
+
+
+def equate(context: Context, condition: exp.Expr, left: Relation, right: Relation) -> Equality | None:
+    """A condition as a join key, if it equates an expression over one side with one over the other."""
+    if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
+        return None
+    one, other = condition.this, condition.expression
+    read, read_other = fields_in(one), fields_in(other)
+    if not read or not read_other:
+        return None
+    if read <= right.by_name.keys() and read_other <= left.by_name.keys():
+        one, other = other, one
+    elif not (read <= left.by_name.keys() and read_other <= right.by_name.keys()):
+        return None
+    return equality(
+        context,
+        context.one(text_of(one.unnest()), left),
+        context.one(text_of(other.unnest()), right),
+        isinstance(condition, exp.NullSafeEQ),
+    )
+
+
+def equality(context: Context, left: Expr, right: Expr, nulls_match: bool = False) -> Equality | None:
+    """``left = right`` with both sides of one type; None where DuckDB compares them in a third way."""
+    if left.type == right.type:
+        return Equality(left, right, nulls_match)
+    kinds = {left.type.kind, right.type.kind}
+    if not (kinds <= _NUMBERS or kinds <= _TIMES):
+        return None
+    sides = {"in0": [("l", left.type), ("r", right.type)]}
+    ((_, kind),) = context.typer.describe("SELECT coalesce(l, r) AS c FROM in0", sides)
+    cast = [side if side.type == kind else Expr(f"CAST({side.sql} AS {kind})", kind) for side in (left, right)]
+    return Equality(cast[0], cast[1], nulls_match)
+
+
+def join_on(
+    context: Context, kind: JoinKind, left: Relation, right: Relation, conditions: Sequence[exp.Expr], place: exp.Expr
+) -> Relation:
+    """A join of two relations on conditions over their fields."""
+    keys: list[Equality] = []
+    others: list[Expr] = []
+    for condition in conditions:
+        found = equate(context, condition, left, right)
+        if found is not None:
+            keys.append(found)
+        else:
+            others.append(Expr(text_of(condition), BOOLEAN))
+    rest = conjunction(others)
+    if not keys and left.key and right.key:
+        return every_pair(context, kind, left, right, rest, NoOperator("a join without an equality", place))
+    return Join(kind, left, right, tuple(keys), rest)
+
+
+def every_pair(
+    context: Context, kind: JoinKind, left: Relation, right: Relation, rest: Expr | None, why: NoOperator
+) -> Relation:
+    """A join without any equality, evaluated again as a whole."""
+    context.noticed(why, "every change re-evaluates the join of both inputs as a whole")
+    like = Join(kind, left, right, (), rest)
+    shown = ", ".join(quoted(field.name) for field in like.fields)
+    condition = rest.sql if rest else "TRUE"
+    query = f"SELECT {shown} FROM in0 {kind.value.upper()} JOIN in1 ON {condition}"
+    return Reevaluate((left, right), query, like.fields, like.key, reason=why.construct)
+
+
+def as_of(
+    context: Context, left: Relation, right: Relation, conditions: Sequence[exp.Expr], outer: bool, place: exp.Expr
+) -> Relation:
+    """For each row of the left side the last row of the right side that is not after it: of right
+    rows at one moment, the first by the key."""
+    keys = [(found, c) for c in conditions if (found := equate(context, c, left, right)) is not None]
+    taken = [condition for _, condition in keys]
+    moments = [condition for condition in conditions if condition not in taken]
+    if len(moments) != 1 or not isinstance(moments[0], exp.GT | exp.GTE | exp.LT | exp.LTE):
+        raise NoOperator("an as-of join of this form", place)
+    right_moment = _over(moments[0], right)
+    settled = ", ".join([*(equality.right.sql for equality, _ in keys), right_moment])
+    order = ", ".join(quoted(name) for name in right.key)
+    like = Join(JoinKind.LEFT if outer else JoinKind.INNER, left, right, ())
+    shown = ", ".join(quoted(field.name) for field in like.fields)
+    condition = " AND ".join([*(str(equality) for equality, _ in keys), text_of(moments[0])])
+    once = (
+        f"SELECT * FROM in1 QUALIFY row_number() OVER (PARTITION BY {settled} ORDER BY {order}) = 1"
+        if order
+        else "SELECT * FROM in1"
+    )
+    query = f"SELECT {shown} FROM in0 ASOF {'LEFT ' if outer else ''}JOIN ({once}) AS in1 ON {condition}"
+    why = NoOperator("an as-of join", place)
+    context.noticed(
+        why,
+        "every change re-evaluates the rows of its join key" if keys else "every change re-evaluates the whole join",
+    )
+    partition = (tuple(e.left for e, _ in keys), tuple(e.right for e, _ in keys)) if keys else ()
+    return Reevaluate((left, right), query, like.fields, left.key, partition, why.construct)
+
+
+def _over(condition: exp.Expr, relation: Relation) -> str:
+    for side in (condition.this, condition.expression):
+        if fields_in(side) and fields_in(side) <= relation.by_name.keys():
+            return text_of(side)
+    raise NoOperator("an as-of join of this form", condition)
+
+
+def filtered(relation: Relation, conditions: Sequence[exp.Expr]) -> Relation:
+    """The rows for which all conditions over fields hold."""
+    condition = conjunction(Expr(text_of(condition), BOOLEAN) for condition in conditions)
+    return Filter(relation, condition) if condition else relation

@@ -1,0 +1,168 @@
+"""Links: how a subquery that reads the rows around it becomes a join.
+
+One sentence: ``inner = outer`` inside a subquery is a link; the subquery is built without it,
+with the inner side as one of its columns (a group column, where it aggregates; a partition,
+where it ranks), and then joined to the outer rows by it.
+
+::
+
+    SELECT o.id, (SELECT sum(i.price) FROM items i WHERE i.order = o.id) FROM orders o
+
+    piece:   SELECT i.order, sum(i.price) FROM items i GROUP BY i.order     link: i.order = o.id
+    joined:  orders o LEFT JOIN piece ON o.id = i.order
+
+Other conditions that read both sides are the piece's rest, to be asked of each pair.
+An aggregate without GROUP BY has a row even over nothing, which the join does not find: the
+values it would have there are kept beside the piece.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from everview.change.types import BIGINT, BOOLEAN
+from everview.plan.build import joins
+from everview.plan.build.context import NoOperator, field_column
+from everview.plan.build.scopes import Stage, by_key
+from everview.plan.expressions import Definition, Expr, Field, of_field, quoted
+from everview.plan.relations import Aggregate, Call, Equality, Join, JoinKind, Relation, Sort, Way, project
+
+
+@dataclass(frozen=True)
+class Link:
+    """``inner = outer``."""
+
+    inner: str
+    """A field of the piece."""
+    outer: exp.Expr
+    """As the query says it."""
+    nulls_match: bool = False
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A query that has been built, and what ties it to the rows around it."""
+
+    relation: Relation
+    outputs: tuple[str, ...]
+    """The fields of its columns, in order."""
+    names: tuple[str, ...]
+    """What the columns are called."""
+    links: tuple[Link, ...] = ()
+    rest: tuple[exp.Expr, ...] = ()
+    """Further conditions: own columns as fields, those of the rows around it as the query says them."""
+    empty: tuple[str, ...] | None = None
+    """What the outputs are over nothing, where there is a row over nothing that the links do not find."""
+    order: tuple[Sort, ...] = ()
+    """The order in which it is to be read."""
+
+    @property
+    def linked(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(link.inner for link in self.links))
+
+
+def equalities(stage: Stage, piece: Piece, relation: Relation | None = None) -> tuple[Equality, ...]:
+    """The links as join keys."""
+    found = []
+    there = relation or piece.relation
+    for link in piece.links:
+        made = joins.equality(
+            stage.context, stage.expr(link.outer), of_field(there.field(link.inner)), link.nulls_match
+        )
+        if made is None:
+            raise NoOperator("a subquery linked by values of different types", link.outer)
+        found.append(made)
+    return tuple(found)
+
+
+def conditions(stage: Stage, piece: Piece) -> list[exp.Expr]:
+    """Links and rest as conditions over the fields of both sides."""
+    made: list[exp.Expr] = []
+    for link in piece.links:
+        compare = exp.NullSafeEQ if link.nulls_match else exp.EQ
+        made.append(compare(this=stage.lower(link.outer), expression=field_column(link.inner)))
+    return made + [stage.lower(condition) for condition in piece.rest]
+
+
+def attach(stage: Stage, piece: Piece, place: exp.Expr) -> list[str]:
+    """Join a piece with one row at most for each row of the stage; the texts of its outputs."""
+    if piece.rest:
+        raise NoOperator("a subquery linked by more than equalities", place)
+    relation = piece.relation
+    assert set(relation.key) <= set(piece.linked)
+    texts = [quoted(name) for name in piece.outputs]
+    if piece.empty is not None and any(value != "NULL" for value in piece.empty):
+        mark = Field(stage.context.names.fresh("found"), BOOLEAN, nullable=False)
+        relation = stage.context.extended(relation, [(mark, Expr("TRUE", BOOLEAN))])
+        texts = [
+            f"CASE WHEN {quoted(mark.name)} IS NULL THEN {value} ELSE {text} END" if value != "NULL" else text
+            for text, value in zip(texts, piece.empty, strict=True)
+        ]
+    stage.relation = Join(JoinKind.LEFT, stage.relation, relation, equalities(stage, piece, relation))
+    return texts
+
+
+def attach_rows(stage: Stage, piece: Piece, outer: bool, place: exp.Expr) -> list[str]:
+    """Join a piece with any number of rows; the fields of its outputs."""
+    if piece.empty is not None:
+        texts = attach(stage, piece, place)
+        made = stage.context.typed(texts, stage.relation)
+        fields = [Field(stage.context.names.fresh(name), e.type) for name, e in zip(piece.outputs, made, strict=True)]
+        if any(e.field is None for e in made):
+            stage.relation = stage.context.extended(stage.relation, list(zip(fields, made, strict=True)))
+            return [field.name for field in fields]
+        return list(piece.outputs)
+    kind = JoinKind.LEFT if outer else JoinKind.INNER
+    stage.relation = joins.join_on(stage.context, kind, stage.relation, piece.relation, conditions(stage, piece), place)
+    return list(piece.outputs)
+
+
+def single(stage: Stage, piece: Piece, place: exp.Expr) -> Piece:
+    """The piece with one row at most for each set of linked values; more are an error when they occur."""
+    if set(piece.relation.key) <= set(piece.linked):
+        return piece
+    if piece.rest:
+        raise NoOperator("a subquery linked by more than equalities", place)
+    context, relation = stage.context, piece.relation
+    (output,) = piece.outputs
+    field = relation.field(output)
+    order = by_key(relation)
+    first = Call(
+        replace(field, name=context.names.fresh("first"), nullable=True, hidden=False),
+        "first",
+        (of_field(field),),
+        order=order,
+        sql=f"FIRST({quoted(output)} ORDER BY {', '.join(map(str, order))})",
+    )
+    groups = tuple((relation.field(name), of_field(relation.field(name))) for name in piece.linked)
+    count = count_call(context.names.fresh("count"))
+    grouped = Aggregate(relation, groups, (first, count))
+    many = "error('a subquery that stands for one value has given several rows')"
+    value = f"CASE WHEN {quoted(count.field.name)} > 1 THEN {many} ELSE {quoted(first.field.name)} END"
+    shown: list[Definition] = [(f, e) for f, e in ((g, of_field(g)) for g, _ in groups)]
+    result = Field(context.names.fresh(output), field.type)
+    shown.append((result, context.one(f"CAST({value} AS {field.type})", grouped)))
+    return replace(piece, relation=project(grouped, shown), outputs=(result.name,))
+
+
+def count_call(name: str, argument: Expr | None = None) -> Call:
+    """count(*), or count of an expression."""
+    sql = f"COUNT({argument.sql if argument else '*'})"
+    return Call(Field(name, BIGINT, nullable=False), "count", (argument,) if argument else (), sql=sql, way=Way.SUM)
+
+
+def counted(stage: Stage, piece: Piece, more: tuple[str, ...] = (), argument: str | None = None) -> Piece:
+    """How many rows the piece has for each set of linked values (and further fields); with an
+    argument, also in how many of them it is not null."""
+    context, relation = stage.context, piece.relation
+    fields = [relation.field(name) for name in dict.fromkeys((*piece.linked, *more))]
+    renamed = {f.name: replace(f, name=context.names.fresh(f.name), hidden=False) for f in fields}
+    calls = [count_call(context.names.fresh("count"))]
+    if argument is not None:
+        calls.append(count_call(context.names.fresh("count"), of_field(relation.field(argument))))
+    grouped = Aggregate(relation, tuple((renamed[f.name], of_field(f)) for f in fields), tuple(calls))
+    links = tuple(replace(link, inner=renamed[link.inner].name) for link in piece.links)
+    outputs = tuple(call.field.name for call in calls) + tuple(renamed[name].name for name in more)
+    return Piece(grouped, outputs, outputs, links, piece.rest)

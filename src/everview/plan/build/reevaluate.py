@@ -1,0 +1,78 @@
+"""Re-evaluation: a query that no operator maintains, as one node over the tables it reads.
+
+One sentence: the query's own text is kept, with each table replaced by an input, and since
+nothing is known of its rows, all columns together with the number of the copy are their key.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from everview.change.types import BIGINT, Type
+from everview.plan.build import sources
+from everview.plan.build.context import Context, NoOperator, text_of
+from everview.plan.build.links import Piece
+from everview.plan.expressions import Field, quoted
+from everview.plan.relations import Reevaluate, Scan
+
+
+def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator) -> Piece:
+    """The query as one re-evaluation."""
+    text, inputs = over_inputs(context, query)
+    described = context.typer.describe(text, {f"in{n}": _columns(scan) for n, scan in enumerate(inputs)})
+    prefix = None if alias is None else context.names.fresh(alias or "subquery")
+    fields = tuple(
+        Field(name if prefix is None else context.names.fresh(f"{prefix}.{name}"), kind) for name, kind in described
+    )
+    copy = Field(context.names.fresh("copy"), BIGINT, nullable=False, hidden=True)
+    places = [f"c{n}" for n in range(len(fields))]
+    shown = ", ".join(f"{place} AS {quoted(field.name)}" for place, field in zip(places, fields, strict=True))
+    number = f"row_number() OVER (PARTITION BY {', '.join(places)}) AS {quoted(copy.name)}"
+    numbered = f"SELECT {shown}, {number} FROM ({text}) AS q({', '.join(places)})"
+    context.noticed(why, "every change re-evaluates the query as a whole")
+    identity = (*(field.name for field in fields), copy.name)
+    relation = Reevaluate(tuple(inputs), numbered, (*fields, copy), identity, reason=why.construct)
+    return Piece(relation, tuple(f.name for f in fields), tuple(name for name, _ in described))
+
+
+def _columns(scan: Scan) -> list[tuple[str, Type]]:
+    return [(field.name, field.type) for field in scan.fields]
+
+
+def over_inputs(context: Context, query: exp.Expr) -> tuple[str, list[Scan]]:
+    """The text of a query over in0, in1, …, and what those are: one for each table it reads."""
+    inputs: dict[str, Scan] = {}
+
+    def change(node: exp.Expr, own: frozenset[str]) -> exp.Expr:
+        own = own | {cte.alias.lower() for with_ in node.find_all(exp.With) for cte in with_.expressions}
+        for table in list(node.find_all(exp.Table)):
+            name = table.name.lower()
+            if not isinstance(table.this, exp.Identifier) or name in own:
+                continue
+            if name in context.named:
+                inner: exp.Expr = change(context.named[name].copy(), own)
+            else:
+                if name not in inputs:
+                    inputs[name] = sources.scan(context, exp.to_table(table.name))
+                inner = _renamed(inputs[name], list(inputs).index(name))
+            alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+            replacement = exp.Subquery(this=inner, alias=alias.copy())
+            for kept in ("pivots", "joins"):
+                if table.args.get(kept):
+                    replacement.set(kept, table.args[kept])
+            if table is node:
+                return replacement
+            table.replace(replacement)
+        return node
+
+    changed = change(query.copy(), frozenset())
+    return text_of(changed), list(inputs.values())
+
+
+def _renamed(scan: Scan, number: int) -> exp.Expr:
+    columns = [
+        exp.alias_(exp.column(exp.to_identifier(field.name, quoted=True)), column.name, quoted=True)
+        for column, field in zip(scan.columns, scan.fields, strict=True)
+        if not column.hidden
+    ]
+    return exp.select(*columns).from_(exp.to_identifier(f"in{number}"))

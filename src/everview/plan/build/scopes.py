@@ -1,0 +1,164 @@
+"""Stages: a relation under construction, and how the query's columns are its fields.
+
+One sentence: the query says ``o.amount`` and the relation has a field of some name for it;
+a :class:`Stage` turns the one into the other, and an expression that has been computed
+already (a group column, an aggregate, a window function) into the field that holds it.
+
+Three forms of a column occur in a tree: with a table (as the query says it), without one (a
+field, already found), and as a bare identifier (the parameter of a lambda).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from everview.change.types import BOOLEAN
+from everview.plan.build.context import Context, NoOperator, field_column, text_of
+from everview.plan.expressions import Expr
+from everview.plan.relations import Filter, Relation, Sort
+
+Columns = dict[tuple[str, str], str]
+"""(table alias, column), both in lower case, to the field."""
+
+
+@dataclass
+class Stage:
+    """A relation under construction."""
+
+    context: Context
+    relation: Relation
+    columns: Columns
+    known: dict[str, str] = field(default_factory=dict)
+    """Texts over fields that have been computed, and the field that holds each."""
+
+    def lower(self, node: exp.Expr) -> exp.Expr:
+        """The tree over fields."""
+        return self._computed(lowered(node, self.columns))
+
+    def _computed(self, tree: exp.Expr) -> exp.Expr:
+        if not self.known:
+            return tree
+
+        def change(found: exp.Expr) -> exp.Expr:
+            if not isinstance(found, exp.Identifier):
+                name = self.known.get(text_of(found))
+                if name is not None:
+                    return field_column(name)
+            return found
+
+        return tree.transform(change, copy=False)
+
+    def texts(self, nodes: Iterable[exp.Expr]) -> list[str]:
+        return [text_of(self.lower(node)) for node in nodes]
+
+    def exprs(self, nodes: Iterable[exp.Expr]) -> list[Expr]:
+        return self.context.typed(self.texts(nodes), self.relation)
+
+    def expr(self, node: exp.Expr) -> Expr:
+        return self.exprs([node])[0]
+
+    def keep(self, condition: exp.Expr) -> None:
+        """Keep the rows for which a condition holds."""
+        self.relation = Filter(self.relation, Expr(text_of(self.lower(condition)), BOOLEAN))
+
+    def sorts(self, order: exp.Expr | None) -> tuple[Sort, ...]:
+        """The parts of an ORDER BY."""
+        parts = ordered(order)
+        expressions = self.exprs([part.this for part in parts])
+        return tuple(as_sort(by, part) for by, part in zip(expressions, parts, strict=True))
+
+
+def lowered(node: exp.Expr, columns: Columns) -> exp.Expr:
+    """The tree with the query's columns replaced by fields."""
+
+    def change(found: exp.Expr) -> exp.Expr:
+        if isinstance(found, exp.Query):
+            raise NoOperator("a subquery in this place", found)
+        if isinstance(found, exp.Column) and found.table:
+            name = columns.get((found.table.lower(), found.name.lower()))
+            if name is None:
+                raise NoOperator("a column of an outer query in this place", found)
+            return field_column(name, found)
+        return found
+
+    return node.copy().transform(change, copy=False)
+
+
+def ordered(order: exp.Expr | None) -> list[exp.Ordered]:
+    if order is None:
+        return []
+    return [part if isinstance(part, exp.Ordered) else exp.Ordered(this=part) for part in order.expressions]
+
+
+def as_sort(by: Expr, part: exp.Ordered) -> Sort:
+    descending = bool(part.args.get("desc"))
+    first = part.args.get("nulls_first")
+    return Sort(by, descending, descending if first is None else bool(first))
+
+
+def by_key(relation: Relation, order: Sequence[Sort] = ()) -> tuple[Sort, ...]:
+    """The order, settled by the key where it leaves ties."""
+    there = {sort.by.field for sort in order}
+    more = (
+        Sort(Expr(text_of(field_column(name)), relation.field(name).type)) for name in relation.key if name not in there
+    )
+    return (*order, *more)
+
+
+def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
+    """The parts that must all hold; TRUE is none."""
+    if condition is None:
+        return []
+    found = condition.unnest()
+    if isinstance(found, exp.And):
+        return [*conjuncts(found.this), *conjuncts(found.expression)]
+    if isinstance(found, exp.Boolean) and found.this:
+        return []
+    return [found]
+
+
+def inside(node: exp.Expr) -> Iterator[exp.Expr]:
+    """A node and its parts, without what stands in queries inside it; those queries themselves."""
+    yield node
+    if not isinstance(node, exp.Query):
+        for part in node.iter_expressions():
+            yield from inside(part)
+
+
+def has_query(node: exp.Expr) -> bool:
+    return any(isinstance(part, exp.Query) for part in inside(node))
+
+
+def sources_of(query: exp.Expr) -> list[exp.Expr]:
+    """What stands in the FROM of a SELECT."""
+    start = query.args.get("from_")
+    joins = [join.this for join in query.args.get("joins") or ()]
+    found = [*([start.this] if start else []), *joins, *(query.args.get("laterals") or ())]
+    more = [join.this for source in found for join in source.args.get("joins") or ()]
+    bare = [
+        part
+        for source in (*found, *more)
+        if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table)
+        for part in (source.this, *(join.this for join in source.this.args.get("joins") or ()))
+    ]
+    return [*found, *more, *bare]
+
+
+def free_columns(node: exp.Expr, bound: frozenset[str] = frozenset()) -> list[exp.Column]:
+    """The columns in a tree that belong to queries around it, given the aliases in sight."""
+    if isinstance(node, exp.Select):
+        bound = bound | {source.alias_or_name.lower() for source in sources_of(node)}
+    found: list[exp.Column] = []
+    if isinstance(node, exp.Column):
+        return [node] if node.table and node.table.lower() not in bound else []
+    for part in node.iter_expressions():
+        found += free_columns(part, bound)
+    return found
+
+
+def is_local(node: exp.Expr, columns: Columns) -> bool:
+    """Whether a tree reads nothing but these columns (and fields)."""
+    return not free_columns(node, frozenset(alias for alias, _ in columns))

@@ -1,0 +1,284 @@
+"""SELECT: its clauses in the order in which they are evaluated.
+
+One sentence: FROM and WHERE, then groups, HAVING, windows, QUALIFY, lists unnested, DISTINCT ON,
+ORDER BY with LIMIT, the columns, and DISTINCT; each clause takes the stage one step further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from everview.plan.build import groups, lateral, order, subqueries, windows
+from everview.plan.build.calls import windows as windows_in
+from everview.plan.build.context import Context, NoOperator, field_column, nullable, text_of
+from everview.plan.build.links import Link, Piece
+from everview.plan.build.scopes import Columns, Stage, by_key, conjuncts, has_query, inside, is_local
+from everview.plan.build.sources import from_clause
+from everview.plan.expressions import Definition, Expr, Field, of_field, replaced
+from everview.plan.relations import Distinct, Sort, TopK, project
+
+
+@dataclass
+class _Select:
+    """A SELECT on its way."""
+
+    query: exp.Expr
+    stage: Stage
+    links: list[Link] = field(default_factory=list)
+    rest: list[exp.Expr] = field(default_factory=list)
+    empty: dict[str, str] | None = None
+
+    @property
+    def partition(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(link.inner for link in self.links))
+
+
+def build_select(context: Context, query: exp.Expr, alias: str | None, needed: bool) -> Piece:
+    """A SELECT as a relation."""
+    query = query.copy()
+    if not needed:
+        _without_columns(query)
+    windows.named_windows(query)
+    windows.push_first_rows(query)
+    relation, columns, later = from_clause(context, query)
+    made = _Select(query, Stage(context, relation, columns))
+    for condition in later:
+        if is_local(condition, columns):
+            subqueries.keep(made.stage, condition)
+        else:
+            _link(made, condition)
+    if groups.is_grouped(query):
+        if made.rest:
+            raise NoOperator("an aggregate linked to the rows around it by more than equalities", made.rest[0])
+        made.empty = groups.build_groups(made.stage, query, made.links)
+        _having(made)
+    _windows(made)
+    _unnest(made)
+    return _columns(made, alias)
+
+
+def _without_columns(query: exp.Expr) -> None:
+    """Only the existence of rows matters: columns and orders do not."""
+    if query.args.get("offset") is None and order.limit_of(query)[0] != 0:
+        query.set("limit", None)
+        query.set("order", None)
+        query.set("distinct", None)
+        if not query.args.get("qualify"):
+            grouped = groups.is_grouped(query)
+            query.set("expressions", [exp.alias_(exp.Literal.number(1), "one")])
+            if grouped and not groups.is_grouped(query):
+                query.set("expressions", [exp.alias_(exp.Count(this=exp.Star()), "one")])
+
+
+def _link(made: _Select, condition: exp.Expr) -> None:
+    """A condition that reads the rows around the query."""
+    columns = made.stage.columns
+    if has_query(condition):
+        raise NoOperator("a subquery that reads rows two levels up", condition)
+    if isinstance(condition, exp.EQ | exp.NullSafeEQ):
+        for own, other in ((condition.this, condition.expression), (condition.expression, condition.this)):
+            if own.find(exp.Column) and is_local(own, columns) and not _reads(other, columns):
+                inner = made.stage.expr(own.unnest())
+                name = inner.field
+                if name is None:
+                    name = made.stage.context.names.fresh("link")
+                    made.stage.relation = made.stage.context.extended(
+                        made.stage.relation, [(Field(name, inner.type), inner)]
+                    )
+                made.links.append(Link(name, other.unnest().copy(), isinstance(condition, exp.NullSafeEQ)))
+                return
+    made.rest.append(_half_lowered(condition, columns))
+
+
+def _reads(node: exp.Expr, columns: Columns) -> bool:
+    return any((c.table.lower(), c.name.lower()) in columns for c in node.find_all(exp.Column))
+
+
+def _half_lowered(node: exp.Expr, columns: Columns) -> exp.Expr:
+    """Own columns as fields, the others as the query says them."""
+
+    def change(found: exp.Expr) -> exp.Expr:
+        if isinstance(found, exp.Column) and found.table:
+            name = columns.get((found.table.lower(), found.name.lower()))
+            if name is not None:
+                return field_column(name, found)
+        return found
+
+    return node.copy().transform(change, copy=False)
+
+
+def _having(made: _Select) -> None:
+    having = made.query.args.get("having")
+    if having is None:
+        return
+    if made.empty is not None:
+        raise NoOperator("HAVING of an aggregate linked to the rows around it", having)
+    for condition in conjuncts(having.this):
+        subqueries.keep(made.stage, condition)
+
+
+def _windows(made: _Select) -> None:
+    """Window functions and QUALIFY. What QUALIFY says of the first rows is a top-k, after which
+    the numbers of the rows that are left are what they were."""
+    query, stage = made.query, made.stage
+    qualify = query.args.get("qualify")
+    conditions = conjuncts(qualify.this) if qualify else []
+    first = next((one for one in conditions if windows.as_first(one)), None)
+    shown = [*query.expressions, *([query.args["order"]] if query.args.get("order") else [])]
+    others = [one for one in conditions if one is not first]
+    nodes = [window for part in (*shown, *others) for window in windows_in(part)]
+    if nodes or conditions:
+        if made.rest:
+            raise NoOperator("a window linked to the rows around it by more than equalities", made.rest[0])
+        if made.empty is not None:
+            raise NoOperator("a window over an aggregate linked to the rows around it", query)
+    after = [one for one in nodes if first is not None and _numbers(stage, one, first)]
+    windows.build_windows(stage, [one for one in nodes if not any(one is other for other in after)], made.links)
+    for condition in others:
+        if any(window is one for window in windows_in(condition) for one in after):
+            raise NoOperator("several conditions on one numbering", condition)
+    if first is not None:
+        cut = windows.first_rows(stage, first, made.links)
+        if cut is None:
+            windows.build_windows(stage, list(windows_in(first)), made.links)
+            stage.keep(first)
+        else:
+            stage.relation = cut
+    windows.build_windows(stage, after, made.links)
+    for condition in others:
+        subqueries.keep(stage, condition)
+
+
+def _numbers(stage: Stage, window: exp.Window, first: exp.Expr) -> bool:
+    """Whether a window function is the one that the top-k is made of: it can be computed of the
+    rows that are left."""
+    found = windows.as_first(first)
+    return found is not None and text_of(stage.lower(window)) == text_of(stage.lower(found[0]))
+
+
+def _unnest(made: _Select) -> None:
+    """unnest(…) among the columns."""
+    stage = made.stage
+    nodes = [n for part in made.query.expressions for n in inside(part) if isinstance(n, exp.Explode | exp.Unnest)]
+    if not nodes:
+        return
+    texts = {text_of(stage.lower(node)): node for node in nodes}
+    if len(texts) > 1 or made.links or made.rest:
+        raise NoOperator("unnest of several lists", nodes[0])
+    ((text, node),) = texts.items()
+    items = node.this if isinstance(node, exp.Explode) else node.expressions[0]
+    if isinstance(node, exp.Explode) and len([v for v in node.args.values() if v]) > 1:
+        raise NoOperator("unnest with options", node)
+    stage.relation, item, _ = lateral.unnest(
+        stage.context, stage.relation, stage.expr(items), "unnest", [], None, False, node
+    )
+    stage.known[text] = item
+
+
+def _columns(made: _Select, alias: str | None) -> Piece:
+    """ORDER BY, LIMIT, the columns, DISTINCT."""
+    query, stage, context = made.query, made.stage, made.stage.context
+    distinct = query.args.get("distinct")
+    on = distinct.args.get("on") if distinct is not None else None
+    if made.rest and (distinct is not None or query.args.get("limit") or query.args.get("offset")):
+        raise NoOperator("a subquery linked by more than equalities", made.rest[0])
+    if made.empty is not None and (query.args.get("limit") or query.args.get("offset")):
+        raise NoOperator("a limit on an aggregate linked to the rows around it", query)
+    star = next((part for part in query.expressions if isinstance(part.unalias(), exp.Star | exp.Columns)), None)
+    if star is not None:
+        raise NoOperator("columns that only evaluation can tell", star)
+    shown = [subqueries.absorbed(stage, part.unalias()) for part in query.expressions]
+    names = tuple(part.alias_or_name for part in query.expressions)
+    by_name = dict(reversed([(name.lower(), node) for name, node in zip(names, shown, strict=True)]))
+    wanted = order.named(query.args.get("order"), by_name, shown)
+    for part in wanted.expressions:
+        part.set("this", subqueries.absorbed(stage, part.this))
+    if on is not None:
+        keys = [order.named(exp.Order(expressions=[one]), by_name, shown).expressions[0].this for one in on.expressions]
+        own = [*stage.exprs(keys), *(of_field(stage.relation.field(name)) for name in made.partition)]
+        sorts = by_key(stage.relation, stage.sorts(wanted))
+        stage.relation = TopK(stage.relation, tuple(dict.fromkeys(own)), sorts, 1)
+    if distinct is None or on is not None:
+        order.limited(stage, query, wanted, made.partition)
+    made_of = stage.exprs(shown)
+    prefix = None if alias is None else context.names.fresh(alias or "subquery")
+    outputs: list[Definition] = []
+    for name, expression in zip(names, made_of, strict=True):
+        own_name = name if prefix is None else context.names.fresh(f"{prefix}.{name}")
+        outputs.append((Field(own_name, expression.type, nullable(expression, stage.relation)), expression))
+    empty = tuple(_empty(e, made.empty) for e in made_of) if made.empty is not None else None
+    fields = tuple(f.name for f, _ in outputs)
+    if distinct is not None and on is None:
+        return _distinct(made, outputs, fields, names, empty, wanted, alias)
+    sorts, hidden = _reading_order(stage, wanted, outputs) if alias is None else ((), [])
+    more = _passed(made, outputs)
+    relation = project(stage.relation, [*outputs, *more, *hidden])
+    return Piece(relation, fields, names, _renamed(made, relation.passed), tuple(made.rest), empty, sorts)
+
+
+def _passed(made: _Select, outputs: Sequence[Definition]) -> list[Definition]:
+    """Links and the fields that the rest reads, passed on."""
+    stage = made.stage
+    shown = {e.field for _, e in outputs}
+    rest = {c.name for condition in made.rest for c in condition.find_all(exp.Column) if not c.table}
+    needed = dict.fromkeys([*(n for n in made.partition if n not in shown), *sorted(rest)])
+    return [(stage.relation.field(name), of_field(stage.relation.field(name))) for name in needed]
+
+
+def _renamed(made: _Select, passed: dict[str, str]) -> tuple[Link, ...]:
+    return tuple(replace(link, inner=passed[link.inner]) for link in made.links)
+
+
+def _empty(expression: Expr, empty: dict[str, str] | None) -> str:
+    """What an output is over nothing."""
+    assert empty is not None
+    plain = expression.field
+    if plain is not None and plain in empty:
+        return empty[plain]
+    text = replaced(expression.sql, empty)
+    return f"CAST({text} AS {expression.type})"
+
+
+def _distinct(
+    made: _Select,
+    outputs: list[Definition],
+    fields: tuple[str, ...],
+    names: tuple[str, ...],
+    empty: tuple[str, ...] | None,
+    wanted: exp.Order,
+    alias: str | None,
+) -> Piece:
+    stage = made.stage
+    relation = project(stage.relation, [*outputs, *_passed(made, outputs)])
+    links = _renamed(made, relation.passed)
+    later = Stage(stage.context, Distinct(relation), stage.columns, dict(stage.known))
+    known = {e.sql: f.name for f, e in reversed(outputs)}
+    lowered = exp.Order(expressions=[])
+    for part in wanted.expressions:
+        text = text_of(stage.lower(part.this))
+        made_part = part.copy()
+        made_part.set("this", field_column(known[text]) if text in known else stage.lower(part.this))
+        lowered.append("expressions", made_part)
+    later.known = {}
+    sorts = order.limited(later, made.query, lowered, [link.inner for link in links])
+    return Piece(later.relation, fields, names, links, (), empty, sorts if alias is None else ())
+
+
+def _reading_order(
+    stage: Stage, wanted: exp.Order, outputs: list[Definition]
+) -> tuple[tuple[Sort, ...], list[Definition]]:
+    """The order over output fields, with hidden ones for what is not shown."""
+    known = {e.sql: f for f, e in reversed(outputs)}
+    sorts: list[Sort] = []
+    hidden: list[Definition] = []
+    for sort in stage.sorts(wanted):
+        found = known.get(sort.by.sql)
+        if found is None:
+            found = Field(stage.context.names.fresh("order"), sort.by.type, hidden=True)
+            known[sort.by.sql] = found
+            hidden.append((found, sort.by))
+        sorts.append(replace(sort, by=of_field(found)))
+    return tuple(sorts), hidden

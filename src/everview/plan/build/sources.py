@@ -1,0 +1,234 @@
+"""FROM: tables, views, subqueries, lists and rows, joined as the query says.
+
+One sentence: a FROM is a comma-separated row of chains of joins; inner joins pile up until a
+join of another kind, or something that reads the rows before it, asks for one relation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from everview.change.types import BIGINT, Kind, Type
+from everview.plan.build import joins, lateral, queries
+from everview.plan.build.context import Context, NoOperator, text_of
+from everview.plan.build.scopes import Columns, conjuncts, free_columns, has_query, is_local, lowered
+from everview.plan.expressions import Field
+from everview.plan.relations import JoinKind, Relation, Rows, Scan
+
+_KINDS = {
+    ("LEFT", ""): JoinKind.LEFT,
+    ("RIGHT", ""): JoinKind.RIGHT,
+    ("FULL", ""): JoinKind.FULL,
+    ("", "SEMI"): JoinKind.SEMI,
+    ("", "ANTI"): JoinKind.ANTI,
+    ("LEFT", "SEMI"): JoinKind.SEMI,
+    ("LEFT", "ANTI"): JoinKind.ANTI,
+}
+
+
+@dataclass
+class Sources:
+    """What a FROM has come to: parts to be joined, and the conditions that are still open."""
+
+    context: Context
+    columns: Columns = field(default_factory=dict)
+    parts: list[Relation] = field(default_factory=list)
+    open: list[exp.Expr] = field(default_factory=list)
+    """Conditions of inner joins and WHERE over fields, without subqueries."""
+    later: list[exp.Expr] = field(default_factory=list)
+    """Conditions with subqueries or columns of outer queries, as the query says them."""
+
+    def add(self, source: exp.Expr) -> Relation:
+        relation, columns = build_source(self.context, source)
+        self.columns.update(columns)
+        return relation
+
+    def hold(self, conditions: list[exp.Expr]) -> None:
+        """Sort conditions into those that can be lowered now and the others."""
+        for condition in conditions:
+            if has_query(condition) or not is_local(condition, self.columns):
+                self.later.append(condition)
+            else:
+                self.open.append(lowered(condition, self.columns))
+
+    def together(self, start: int, where: list[exp.Expr]) -> Relation:
+        """The parts from one on as one relation, joined on what is open and what WHERE says."""
+        relation = joins.combine(self.context, self.parts[start:], merged := [*self.open, *where])
+        own = [c for c in merged if any(c is one for one in self.open)]
+        ready = [c for c in own if joins.fields_in(c) <= relation.by_name.keys()]
+        self.open = [c for c in own if not any(c is one for one in ready)]
+        where[:] = [c for c in where if any(c is one for one in merged)]
+        del self.parts[start:]
+        return joins.filtered(relation, ready)
+
+
+def from_clause(context: Context, query: exp.Expr) -> tuple[Relation, Columns, list[exp.Expr]]:
+    """The relation of a FROM and WHERE, its columns, and the conditions that are left: those with
+    subqueries and those that read outer queries."""
+    found = Sources(context)
+    start = query.args.get("from_")
+    where = query.args.get("where")
+    conditions = conjuncts(where.this if where else None)
+    if start is None:
+        found.parts.append(one_row(context))
+    else:
+        _chain(found, 0, start.this, [])
+        chain = 0
+        for join in [*(query.args.get("joins") or ()), *(exp.Join(this=x) for x in query.args.get("laterals") or ())]:
+            if _is_comma(join) and not lateral.reads_others(join.this, found.columns):
+                chain = len(found.parts)
+            _join(found, chain, join, conditions)
+    found.hold(conditions)
+    relation = found.together(0, [])
+    return joins.filtered(relation, found.open), found.columns, found.later
+
+
+def _chain(found: Sources, chain: int, source: exp.Expr, conditions: list[exp.Expr]) -> None:
+    found.parts.append(found.add(source))
+    for join in source.args.get("joins") or ():
+        _join(found, chain, join, conditions)
+
+
+def _is_comma(join: exp.Join) -> bool:
+    return not (join.side or join.kind or join.method or join.args.get("on"))
+
+
+def _join(found: Sources, chain: int, join: exp.Join, where: list[exp.Expr]) -> None:
+    side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
+    on = conjuncts(join.args.get("on"))
+    if join.args.get("using"):
+        raise NoOperator("a join with USING that could not be expanded", join)
+    if lateral.reads_others(join.this, found.columns):
+        left = found.together(0 if _is_comma(join) else chain, _early(found, where))
+        relation, columns = lateral.joined(found.context, left, found.columns, join.this, side == "LEFT")
+        found.columns.update(columns)
+        found.parts.append(relation)
+        if side == "LEFT" and on:
+            raise NoOperator("a condition on a lateral left join", join)
+        found.hold(on)
+        return
+    if method == "ASOF":
+        left, right = found.together(chain, _early(found, where)), found.add(join.this)
+        found.parts.append(joins.as_of(found.context, left, right, _lowered(on, found), side == "LEFT", join))
+    elif (side, kind) in _KINDS and not method:
+        how = _KINDS[side, kind]
+        early = [] if how in (JoinKind.RIGHT, JoinKind.FULL) else _early(found, where)
+        left, right = found.together(chain, early), found.add(join.this)
+        found.parts.append(joins.join_on(found.context, how, left, right, _lowered(on, found), join))
+    elif kind in ("", "INNER", "CROSS") and not side and not method:
+        found.parts.append(found.add(join.this))
+        for more in join.this.args.get("joins") or ():
+            _join(found, chain, more, where)
+        found.hold(on)
+    else:
+        raise NoOperator(f"a {' '.join(word for word in (method, side, kind) if word)} join".lower(), join)
+
+
+def _lowered(on: list[exp.Expr], found: Sources) -> list[exp.Expr]:
+    return [lowered(condition, found.columns) for condition in on]
+
+
+def _early(found: Sources, where: list[exp.Expr]) -> list[exp.Expr]:
+    """What WHERE says of the parts so far, by way of equalities: it may be used before a join
+    that keeps the rows of its left side apart. It stays in WHERE as well, where it is harmless."""
+    usable = []
+    for condition in where:
+        if (
+            isinstance(condition, exp.EQ | exp.NullSafeEQ)
+            and not has_query(condition)
+            and is_local(condition, found.columns)
+        ):
+            usable.append(lowered(condition, found.columns))
+    return usable
+
+
+def one_row(context: Context) -> Rows:
+    """What a SELECT without FROM selects from."""
+    return Rows(
+        "SELECT true AS there", (Field(context.names.fresh("there"), Type(Kind.BOOLEAN), nullable=False, hidden=True),)
+    )
+
+
+def build_source(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
+    """One item of a FROM that reads nothing of the others."""
+    if source.args.get("pivots"):
+        raise NoOperator("a pivot", source)
+    if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
+        return _table(context, source)
+    if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
+        if source.alias:
+            raise NoOperator("joined tables with an alias", source)
+        inner = exp.Select().from_(source.this.copy())
+        relation, columns, later = from_clause(context, inner)
+        if later:
+            raise NoOperator("a subquery in a join condition", source)
+        return relation, columns
+    if isinstance(source, exp.Lateral):
+        return build_source(context, source.this) if not source.alias else _renamed_lateral(context, source)
+    if isinstance(source, exp.Subquery):
+        piece = queries.build_query(context, source.this, source.alias)
+        if piece.links or piece.rest:
+            raise NoOperator("a subquery that reads the rows around it", source)
+        names = _alias_columns(source, piece.names)
+        return piece.relation, {
+            (source.alias.lower(), n.lower()): f for n, f in reversed(list(zip(names, piece.outputs, strict=True)))
+        }
+    if free_columns(source):
+        raise NoOperator("a table function over rows", source)
+    if has_query(source):
+        raise NoOperator("a table function over a query", source)
+    return rows(context, source)
+
+
+def _renamed_lateral(context: Context, source: exp.Lateral) -> tuple[Relation, Columns]:
+    inner = source.this.copy()
+    inner.set("alias", source.args["alias"].copy())
+    return build_source(context, inner)
+
+
+def _alias_columns(source: exp.Expr, names: tuple[str, ...]) -> list[str]:
+    """The names that the columns have outside: AS t (a, b) renames the first ones."""
+    alias = source.args.get("alias")
+    given = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
+    return [*given, *names[len(given) :]]
+
+
+def _table(context: Context, source: exp.Table) -> tuple[Relation, Columns]:
+    name = source.name.lower()
+    alias = source.alias_or_name
+    if name in context.named and not source.db:
+        piece = queries.build_query(context, context.named[name].copy(), alias)
+        names = _alias_columns(source, piece.names)
+        return piece.relation, {(alias.lower(), n.lower()): f for n, f in zip(names, piece.outputs, strict=True)}
+    relation = scan(context, source)
+    names = _alias_columns(source, tuple(column.name for column in relation.columns))
+    return relation, {(alias.lower(), n.lower()): field.name for n, field in zip(names, relation.fields, strict=True)}
+
+
+def scan(context: Context, source: exp.Table) -> Scan:
+    """A base table or view under a name of its own."""
+    found = context.sources.get(source.name.lower())
+    if found is None:
+        raise NoOperator(f"the table {source.name}", source)
+    columns = [Field(column.name, column.type, column.nullable) for column in found.columns]
+    named = {column.name for column in found.columns}
+    hidden = [Field(name, BIGINT, nullable=False, hidden=True) for name in found.key if name not in named]
+    return Scan(found.name, context.names.fresh(source.alias_or_name), (*columns, *hidden), found.key)
+
+
+def rows(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
+    """Rows that stand in the query itself."""
+    bare = source.copy()
+    alias = source.alias_or_name
+    bare.set("alias", None)
+    query = f"SELECT * FROM {text_of(bare)}"
+    described = context.typer.describe(query, {})
+    names = _alias_columns(source, tuple(name for name, _ in described))
+    prefix = context.names.fresh(alias or "rows")
+    fields = tuple(
+        Field(context.names.fresh(f"{prefix}.{n}"), kind) for n, (_, kind) in zip(names, described, strict=True)
+    )
+    relation = Rows(query, fields, Field(context.names.fresh(f"{prefix}.row"), BIGINT, nullable=False, hidden=True))
+    return relation, {(alias.lower(), n.lower()): f.name for n, f in zip(names, fields, strict=True)}

@@ -1,0 +1,226 @@
+"""Subqueries in expressions, as joins.
+
+One sentence: what must hold of a row as a whole (EXISTS, IN, and their opposites) becomes a semi
+or anti join, and every other subquery is joined as columns and replaced by an expression over them.
+
+===============================  ==============================================================
+``EXISTS (…)`` as a condition    semi join by the links; uncorrelated: joined with the count of its rows
+``x IN (…)`` as a condition      semi join by x and the links
+``x NOT IN (…)``                 anti join; where nulls may occur, only rows for which there are no
+                                 rows at all, or no nulls and x is not null
+a value                          left join with the piece, which has one row for each link
+any of them elsewhere            left join with counts by the links, and a CASE over them
+``x > ANY (…)``, ``ALL``         left join with count, min and max by the links, and a CASE
+===============================  ==============================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from everview.plan.build import joins, links, queries
+from everview.plan.build.context import NoOperator, field_column, nullable, text_of
+from everview.plan.build.links import Piece
+from everview.plan.build.scopes import Stage, has_query
+from everview.plan.expressions import Field, of_field, parsed, quoted
+from everview.plan.relations import Aggregate, Call, Join, JoinKind, Way
+
+
+def keep(stage: Stage, condition: exp.Expr) -> None:
+    """Keep the rows for which a condition with subqueries holds."""
+    bare, negated = condition.unnest(), False
+    while isinstance(bare, exp.Not):
+        bare, negated = bare.this.unnest(), not negated
+    bare = _any_as_in(bare)
+    if isinstance(bare, exp.Exists) and _keep_existing(stage, bare, negated):
+        return
+    if isinstance(bare, exp.In) and bare.args.get("query") and _keep_members(stage, bare, negated):
+        return
+    stage.keep(absorbed(stage, condition))
+
+
+def _any_as_in(node: exp.Expr) -> exp.Expr:
+    if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any) and has_query(node.expression):
+        return exp.In(this=node.this.copy(), query=_query(node.expression).copy())
+    return node
+
+
+def _query(node: exp.Expr) -> exp.Expr:
+    """The query inside EXISTS, IN, ANY, ALL or parentheses."""
+    found: exp.Expr = node.args.get("query") or node.this
+    while isinstance(found, exp.Subquery | exp.Paren) and not found.args.get("limit") and not found.args.get("order"):
+        found = found.this
+    return found
+
+
+def _keep_existing(stage: Stage, node: exp.Exists, negated: bool) -> bool:
+    piece = queries.build_query(stage.context, _query(node), "", needed=False)
+    if piece.empty is not None:
+        raise NoOperator("EXISTS of an aggregate", node)
+    kind = JoinKind.ANTI if negated else JoinKind.SEMI
+    if not piece.links and not piece.rest:
+        test = _exists(stage, piece, node)
+        stage.keep(parsed(f"NOT {test}" if negated else test).copy())
+    else:
+        stage.relation = joins.join_on(
+            stage.context, kind, stage.relation, piece.relation, links.conditions(stage, piece), node
+        )
+    return True
+
+
+def _keep_members(stage: Stage, node: exp.In, negated: bool) -> bool:
+    sides = _sides(node)
+    if any(has_query(side) for side in sides):
+        return False
+    piece = queries.build_query(stage.context, _query(node), "")
+    if len(piece.outputs) != len(sides):
+        raise NoOperator("IN of rows of this form", node)
+    if piece.empty is not None and (negated or any(value != "NULL" for value in piece.empty)):
+        raise NoOperator("IN of an aggregate", node)
+    values = stage.exprs(sides)
+    pairs = list(zip(values, piece.outputs, strict=True))
+    if negated and any(nullable(v, stage.relation) or piece.relation.field(o).nullable for v, o in pairs):
+        if len(pairs) > 1 or piece.rest:
+            raise NoOperator("NOT IN with nulls", node)
+        ((value, output),) = pairs
+        total, filled = links.attach(stage, links.counted(stage, piece, argument=output), node)
+        test = f"COALESCE({total}, 0) = 0 OR (NOT {value.sql} IS NULL AND {filled} = {total})"
+        stage.keep(parsed(test).copy())
+    compared: list[exp.Expr] = [
+        exp.EQ(this=parsed(value.sql).copy(), expression=field_column(output)) for value, output in pairs
+    ]
+    kind = JoinKind.ANTI if negated else JoinKind.SEMI
+    stage.relation = joins.join_on(
+        stage.context, kind, stage.relation, piece.relation, [*compared, *links.conditions(stage, piece)], node
+    )
+    return True
+
+
+def _sides(node: exp.In) -> list[exp.Expr]:
+    side = node.this.unnest()
+    return list(side.expressions) if isinstance(side, exp.Tuple) else [side]
+
+
+def absorb_within(stage: Stage, node: exp.Expr) -> None:
+    """Replace the subqueries inside a node, in place."""
+    for part in list(node.iter_expressions()):
+        if has_query(part):
+            part.replace(absorbed(stage, part))
+
+
+def absorbed(stage: Stage, tree: exp.Expr) -> exp.Expr:
+    """The tree with its subqueries replaced by expressions over fields of the stage."""
+    if not has_query(tree):
+        return tree
+    holder = exp.Paren(this=tree.copy())
+    while (found := _first(holder)) is not None:
+        found.replace(exp.Paren(this=parsed(_value(stage, found)).copy()))
+    return holder.this.unnest() if isinstance(holder.this, exp.Paren) else holder.this
+
+
+def _first(node: exp.Expr) -> exp.Expr | None:
+    """The first subquery in a tree, with what asks for it."""
+    for part in node.iter_expressions():
+        if isinstance(part, exp.Exists) or (isinstance(part, exp.In) and part.args.get("query")):
+            return part
+        if (
+            isinstance(part, exp.Binary)
+            and isinstance(part.expression, exp.Any | exp.All)
+            and has_query(part.expression)
+        ):
+            return part
+        if isinstance(part, exp.Subquery):
+            return part
+        if isinstance(part, exp.Query):
+            raise NoOperator("a subquery as a list", part)
+        found = _first(part)
+        if found is not None:
+            return found
+    return None
+
+
+def _value(stage: Stage, node: exp.Expr) -> str:
+    """The text of an expression that stands for a subquery, once joined."""
+    node_in = _any_as_in(node)
+    if isinstance(node, exp.Exists):
+        piece = queries.build_query(stage.context, _query(node), "", needed=False)
+        if piece.empty is not None:
+            raise NoOperator("EXISTS of an aggregate", node)
+        return _exists(stage, piece, node)
+    if isinstance(node_in, exp.In):
+        return _member(stage, node_in)
+    if isinstance(node, exp.Binary):
+        return _compared(stage, node)
+    piece = queries.build_query(stage.context, node, "")
+    if len(piece.outputs) != 1:
+        raise NoOperator("a subquery of several columns as a value", node)
+    (text,) = links.attach(stage, links.single(stage, piece, node), node)
+    return text
+
+
+def _exists(stage: Stage, piece: Piece, node: exp.Expr) -> str:
+    (total,) = links.attach(stage, links.counted(stage, piece), node)
+    return f"(COALESCE({total}, 0) > 0)"
+
+
+def _member(stage: Stage, node: exp.In) -> str:
+    """``x IN (…)`` with its three answers."""
+    sides = _sides(node)
+    if len(sides) != 1 or has_query(sides[0]):
+        raise NoOperator("IN of rows in this place", node)
+    piece = queries.build_query(stage.context, _query(node), "")
+    if piece.empty is not None or piece.rest:
+        raise NoOperator("IN of a subquery linked in this way", node)
+    value = stage.expr(sides[0])
+    (output,) = piece.outputs
+    total, filled = links.attach(stage, links.counted(stage, piece, argument=output), node)
+    matches = links.counted(stage, piece, more=(output,))
+    count, member = matches.outputs
+    made = joins.equality(stage.context, value, of_field(matches.relation.field(member)))
+    if made is None or made.right.field is None:
+        raise NoOperator("IN of values of different types", node)
+    keys = (*links.equalities(stage, matches), made)
+    stage.relation = Join(JoinKind.LEFT, stage.relation, matches.relation, keys)
+    return (
+        f"CASE WHEN NOT {quoted(count)} IS NULL THEN TRUE WHEN COALESCE({total}, 0) = 0 THEN FALSE "
+        f"WHEN {value.sql} IS NULL OR {filled} < {total} THEN NULL ELSE FALSE END"
+    )
+
+
+_ANY_OF = {exp.GT: "min", exp.GTE: "min", exp.LT: "max", exp.LTE: "max"}
+_OPPOSITE = {"min": "max", "max": "min"}
+
+
+def _compared(stage: Stage, node: exp.Binary) -> str:
+    """``x > ANY (…)`` and ``x > ALL (…)`` by the least and the greatest value."""
+    every = isinstance(node.expression, exp.All)
+    if type(node) not in _ANY_OF or has_query(node.this):
+        raise NoOperator("a comparison with ANY or ALL of this form", node)
+    piece = queries.build_query(stage.context, _query(node.expression), "")
+    if piece.empty is not None or piece.rest or len(piece.outputs) != 1:
+        raise NoOperator("a comparison with ANY or ALL of a subquery of this form", node)
+    context = stage.context
+    field = piece.relation.field(piece.outputs[0])
+    function = _ANY_OF[type(node)]
+    function = _OPPOSITE[function] if every else function
+    counts = links.counted(stage, piece, argument=field.name)
+    assert isinstance(counts.relation, Aggregate)
+    bound = Call(
+        Field(context.names.fresh(function), field.type),
+        function,
+        (of_field(field),),
+        sql=f"{function.upper()}({quoted(field.name)})",
+        way=Way.EXTREME,
+    )
+    grouped = replace(counts.relation, calls=(*counts.relation.calls, bound))
+    counts = replace(counts, relation=grouped, outputs=(*counts.outputs, bound.field.name))
+    total, filled, end = links.attach(stage, counts, node)
+    test = text_of(type(node)(this=stage.lower(node.this), expression=parsed(end).copy()))
+    empty, decided, found = ("TRUE", f"NOT ({test})", "FALSE") if every else ("FALSE", test, "TRUE")
+    unless = "TRUE" if every else "FALSE"
+    return (
+        f"CASE WHEN COALESCE({total}, 0) = 0 THEN {empty} WHEN {decided} THEN {found} "
+        f"WHEN {test} IS NULL OR {filled} < {total} THEN NULL ELSE {unless} END"
+    )

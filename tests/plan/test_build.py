@@ -1,0 +1,58 @@
+"""What the builder makes of a query means what the query means."""
+
+from __future__ import annotations
+
+import pytest
+
+from everview.plan.relations import Reevaluate, TopK
+from tests.plan.build_queries import OPERATORS, REEVALUATED
+from tests.plan.evaluate import evaluated
+from tests.plan.shop import built, filled
+
+SEEDS = range(5)
+
+
+def agree(text: str) -> None:
+    relation = built(text).relation
+    for seed in SEEDS:
+        connection = filled(seed)
+        expected = sorted(map(repr, connection.execute(text).fetchall()))
+        assert sorted(map(repr, evaluated(connection, relation))) == expected, f"with the rows of seed {seed}"
+
+
+@pytest.mark.parametrize("text", OPERATORS)
+def test_operators_mean_what_the_query_means(text: str) -> None:
+    assert not [node for node in built(text).relation.walk() if isinstance(node, Reevaluate)]
+    agree(text)
+
+
+@pytest.mark.parametrize("text", REEVALUATED)
+def test_what_has_no_operator_is_re_evaluated_with_a_notice(text: str) -> None:
+    found = built(text)
+    assert [node for node in found.relation.walk() if isinstance(node, Reevaluate)]
+    assert found.notices
+    agree(text)
+
+
+def test_a_notice_says_what_it_is_about_and_where() -> None:
+    (notice,) = built("SELECT o.id\nFROM orders o, customers c\nWHERE o.amount < c.since").notices
+    assert (notice.construct, notice.line, notice.column) == ("a join without an equality", 3, 7)
+
+
+def test_an_order_alone_is_how_the_rows_are_read() -> None:
+    found = built("SELECT id, amount AS a FROM orders ORDER BY amount DESC, price + 1")
+    assert [str(sort) for sort in found.order] == ['"a" DESC', '"order"']
+    assert [field.name for field in found.columns] == ["id", "a"]
+    assert found.relation.field("order").hidden
+
+
+def test_the_first_rows_of_each_partition_are_a_top_k() -> None:
+    found = built("SELECT id FROM orders QUALIFY row_number() OVER (PARTITION BY customer ORDER BY amount) <= 2")
+    (top,) = [node for node in found.relation.walk() if isinstance(node, TopK)]
+    assert top.says() == 'first 2 by "orders.amount", "orders.id" per "orders.customer"'
+
+
+def test_self_joins_and_nested_queries_keep_their_names_apart() -> None:
+    found = built("SELECT o.id FROM orders o WHERE o.amount = (SELECT max(o.amount) FROM orders o)")
+    names = {field.name for node in found.relation.walk() for field in node.fields}
+    assert {"o.id", "o#2.id"} <= names
