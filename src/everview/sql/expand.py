@@ -77,20 +77,23 @@ class _Expansion:
 
     def visit(self, node: exp.Expr, names: _Names) -> None:
         """Expand a node and what is below it, in place."""
-        if isinstance(node, exp.DML | exp.DDL):
-            raise self._error(
-                SqlRefusedError, node, "a query only reads", hint="write the change as a statement of its own"
-            )
         with_ = node.args.get("with_")
         if with_ is not None:
             node.set("with_", None)
             names = self._with(with_, names)
-        for child in list(node.iter_expressions()):
-            self.visit(child, names)
-        if isinstance(node, exp.Table):
-            self._table(node, names)
-        elif isinstance(node, exp.Column):
-            _without_schema(node)
+        # Python's stack grows with the nesting of queries only, not with the length of conditions.
+        for found in list(node.walk(bfs=False, prune=lambda below: below is not node and _ends_walk(below))):
+            if found is not node and found.args.get("with_") is not None:
+                self.visit(found, names)
+            elif isinstance(found, exp.Table):
+                for child in list(found.iter_expressions()) if found is not node else ():
+                    self.visit(child, names)
+                self._table(found, names)
+            elif isinstance(found, exp.Column):
+                _without_schema(found)
+            elif isinstance(found, exp.DML | exp.DDL):
+                hint = "write the change as a statement of its own"
+                raise self._error(SqlRefusedError, found, "a query only reads", hint=hint)
 
     def _with(self, with_: exp.With, names: _Names) -> _Names:
         for cte in with_.expressions:
@@ -263,3 +266,7 @@ def _without_schema(column: exp.Column) -> None:
     schema = column.args.get("db")
     if schema is not None and fold(schema.name) == "main" and not column.args.get("catalog"):
         column.set("db", None)
+
+
+def _ends_walk(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Table) or node.args.get("with_") is not None

@@ -1,0 +1,184 @@
+"""A query, checked: every name resolved, every type known, or a clear error.
+
+One sentence: :func:`check` takes the tree of a query and a namespace, asks DuckDB what the
+query's columns are, and returns a tree in which every column is tied to its source.
+
+The steps, in order:
+
+1. names of WITH queries, named queries, TUMBLE and HOP are expanded (:mod:`everview.sql.expand`);
+2. what is volatile is refused (:mod:`everview.sql.volatile`);
+3. DuckDB says which columns of which types the query has, or why it has none
+   (:mod:`everview.sql.typer`, :mod:`everview.sql.refusals`);
+4. columns are tied to their sources (:mod:`everview.sql.scopes`);
+5. WITH TIES becomes a rank (:mod:`everview.sql.ties`).
+
+    >>> found = check(tree, Names([orders]), "SELECT customer, sum(amount) FROM orders GROUP BY 1")
+    >>> found.columns
+    (('customer', Type('INTEGER')), ('sum(amount)', Type('DOUBLE')))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from everview.errors import SqlError, SqlRefusedError, SqlTypeError
+from everview.sql.dialects import to_sql, too_deep
+from everview.sql.expand import WHOLE, expanded
+from everview.sql.namespace import Namespace, Relation, fold
+from everview.sql.open_orders import OpenOrder, open_orders
+from everview.sql.positions import error_at, offset_of
+from everview.sql.refusals import refusal
+from everview.sql.scopes import qualified
+from everview.sql.source_names import source_names
+from everview.sql.ties import mark_ties, write_ties
+from everview.sql.typer import Columns, Described, Failure, storable, typer
+from everview.sql.unknown import unknown_at
+from everview.sql.volatile import refuse_volatile
+
+
+@dataclass(frozen=True)
+class ReadOrder:
+    """One key of the order in which a view is read."""
+
+    expression: exp.Expr
+    """A name without a table is an output column."""
+    column: str | None
+    """The output column that it is, if it is one."""
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A query whose names and types are known."""
+
+    tree: exp.Query
+    """Qualified as :mod:`everview.sql.scopes` says."""
+    columns: Columns
+    uses: tuple[Relation, ...]
+    """The tables and materialized views it reads."""
+    order: tuple[ReadOrder, ...]
+    """The ORDER BY of a query without LIMIT."""
+    open_orders: tuple[OpenOrder, ...]
+
+    @property
+    def wholes(self) -> tuple[exp.Expr, ...]:
+        """The subqueries that DuckDB evaluates as they stand."""
+        return tuple(node for node in self.tree.walk() if node.meta.get(WHOLE))
+
+
+def check(
+    query: exp.Expr,
+    namespace: Namespace,
+    text: str,
+    *,
+    allow_volatile: bool = False,
+    allow_duplicates: bool = False,
+) -> Checked:
+    """Check a query that was read from ``text``. Views allow nothing; an ad hoc SELECT may use
+    volatile functions, and two of its columns may have one name."""
+    try:
+        return _check(query, namespace, text, allow_volatile, allow_duplicates)
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _check(query: exp.Expr, namespace: Namespace, text: str, allow_volatile: bool, allow_duplicates: bool) -> Checked:
+    tree, uses = expanded(query, namespace, text)
+    if not allow_volatile:
+        refuse_volatile(tree, text)
+    _refuse_open_pivots(tree, text)
+    _refuse_row_ids(tree, uses, text)
+    mark_ties(tree, text)
+    inputs = {relation.name: [(column.name, column.type) for column in relation.columns] for relation in uses}
+    sql = to_sql(tree)
+    described = typer().attempt(sql, inputs)
+    if isinstance(described, Failure):
+        raise refusal(described, tree, sql, text, uses)
+    described = source_names(query, text, inputs, described)
+    if not allow_duplicates:
+        _refuse_duplicates(described, tree, text)
+    columns = _typed(described, tree, text)
+    resolved = write_ties(qualified(tree, uses, inputs, described), text)
+    assert isinstance(resolved, exp.Query)
+    return Checked(resolved, columns, uses, _read_order(resolved), open_orders(resolved, text))
+
+
+def _typed(described: Described, tree: exp.Expr, text: str) -> Columns:
+    columns = []
+    for number, (name, type) in enumerate(described.columns):
+        try:
+            columns.append((name, storable(name, type)))
+        except SqlTypeError as error:
+            offset = offset_of(_output(tree, number, described))
+            raise error_at(SqlTypeError, text, offset, error.message, why=error.detail, hint=error.hint) from None
+    return tuple(columns)
+
+
+def _output(tree: exp.Expr, number: int, described: Described) -> exp.Expr:
+    """The expression of an output column, as far as it can be told; else the query."""
+    first = tree
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    if isinstance(first, exp.Select) and len(first.expressions) == len(described.columns):
+        found: exp.Expr = first.expressions[number]
+        return found
+    return tree
+
+
+def _refuse_duplicates(described: Described, tree: exp.Expr, text: str) -> None:
+    seen: set[str] = set()
+    for number, name in enumerate(described.names):
+        if fold(name) in seen:
+            raise error_at(
+                SqlError,
+                text,
+                offset_of(_output(tree, number, described)),
+                f"two columns have the name {name}",
+                hint=f"give one of them another: … AS {name}_2, or leave it out: * EXCLUDE (…)",
+            )
+        seen.add(fold(name))
+
+
+def _refuse_open_pivots(tree: exp.Expr, text: str) -> None:
+    for pivot in tree.find_all(exp.Pivot):
+        on = pivot.expressions if pivot.this is not None else pivot.args.get("fields") or []
+        if not pivot.args.get("unpivot") and not all(isinstance(part, exp.In | exp.Alias) for part in on):
+            raise error_at(
+                SqlRefusedError,
+                text,
+                offset_of(pivot),
+                "PIVOT needs to be told its columns",
+                why="without them they depend on the rows, and a view has the same columns always",
+                hint="list the values: PIVOT … ON column IN (value, …) USING …",
+            )
+
+
+def _refuse_row_ids(tree: exp.Expr, uses: tuple[Relation, ...], text: str) -> None:
+    """DuckDB's ``rowid`` numbers the rows of its own copy of a table, which says nothing here."""
+    ids = [column for column in tree.find_all(exp.Column) if fold(column.name) == "rowid"]
+    if not ids or any(relation.column("rowid") for relation in uses):
+        return
+    named = {fold(alias.alias) for alias in tree.find_all(exp.Alias, exp.TableAlias) if isinstance(alias, exp.Alias)}
+    named |= {fold(name.name) for alias in tree.find_all(exp.TableAlias) for name in alias.columns}
+    if "rowid" not in named:
+        raise unknown_at(
+            text, offset_of(ids[0].this), "there is no column rowid", width=5, hint="use the table's primary key"
+        )
+
+
+def _read_order(tree: exp.Query) -> tuple[ReadOrder, ...]:
+    order = tree.args.get("order")
+    if order is None or tree.args.get("limit") is not None or tree.args.get("offset") is not None:
+        return ()
+    outputs = {part.output_name: part.unalias() for part in tree.selects}
+    found = []
+    for ordered in order.expressions:
+        key = ordered.this
+        column = key.name if isinstance(key, exp.Column) and not key.table and key.name in outputs else None
+        if column is None:
+            column = next((name for name, value in outputs.items() if value == key), None)
+        found.append(ReadOrder(key, column, bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))))
+    return tuple(found)

@@ -1,0 +1,44 @@
+"""GROUP BY ALL, ORDER BY ALL and DISTINCT ON, in expressions of the query's own columns.
+
+::
+
+    SELECT a, b + 1 AS c, sum(d) FROM t GROUP BY ALL     … GROUP BY t.a, t.b + 1
+    SELECT a, b FROM t ORDER BY ALL DESC                 … ORDER BY a DESC, b DESC
+    SELECT DISTINCT ON (c) t.b + 1 AS c FROM t           SELECT DISTINCT ON (t.b + 1) …
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from everview.sql.calls import aggregates
+
+
+def grouping(select: exp.Select) -> None:
+    group = select.args.get("group")
+    if group is not None and group.args.get("all"):
+        plain = [part.unalias() for part in select.expressions if not aggregates(part)]
+        varying = [part for part in plain if part.find(exp.Column)]
+        # Groups of constants only are groups nevertheless: over no rows there is none of them.
+        if varying or not plain:
+            select.set("group", exp.Group(expressions=[part.copy() for part in varying]) if varying else None)
+    distinct = select.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is not None:
+        outputs = {part.output_name: part.unalias() for part in select.expressions}
+        for column in list(distinct.args["on"].find_all(exp.Column)):
+            if not column.table and column.name in outputs:
+                column.replace(outputs[column.name].copy())
+
+
+def order_by_all(query: exp.Query) -> None:
+    order = query.args.get("order")
+    if order is None or len(order.expressions) != 1:
+        return
+    only = order.expressions[0]
+    if isinstance(only.this, exp.Var) and only.this.name.upper() == "ALL":
+        every = []
+        for name in query.named_selects:
+            one = only.copy()
+            one.set("this", exp.column(name))
+            every.append(one)
+        order.set("expressions", every)

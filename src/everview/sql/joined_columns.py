@@ -1,0 +1,56 @@
+"""Which side of a join the columns of USING come from.
+
+One sentence: sqlglot writes ``coalesce(a.k, b.k)`` for a column that USING or NATURAL has made
+one of two; all but full joins can do with a plain column, which is what keys are made of.
+
+| join | ``k`` is |
+|---|---|
+| inner, left, semi, anti, as-of | the left side's |
+| right | the right side's |
+| full | the first of both that is not null |
+
+An as-of join by USING has its inequality in the last column, which sqlglot takes for one more
+equality: the left side's is at least the right side's.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+AS_OF = "as_of_using"
+"""The mark of an as-of join that was written with USING."""
+
+
+def joined_columns(select: exp.Select) -> None:
+    """Replace the coalesces that sqlglot made for USING, which have no place in the text."""
+    joins = [join for join in select.find_all(exp.Join) if join.parent_select is select]
+    sides = {join.alias_or_name: join.side for join in joins}
+    for join in joins:
+        _as_of(join)
+    for coalesce in list(select.find_all(exp.Coalesce)):
+        parts = [coalesce.this, *coalesce.expressions]
+        made = "start" not in coalesce.meta and all(isinstance(part, exp.Column) for part in parts)
+        if (
+            not made
+            or len({part.name for part in parts}) != 1
+            or not {part.table for part in parts[1:]} <= sides.keys()
+        ):
+            continue
+        kept = [parts[0]]
+        for part in parts[1:]:
+            side = sides[part.table]
+            if side == "FULL":
+                kept.append(part)
+            elif side == "RIGHT":
+                kept = [part]
+        if len(kept) < len(parts):
+            first, *others = (part.copy() for part in kept)
+            coalesce.replace(exp.Coalesce(this=first, expressions=others) if others else first)
+
+
+def _as_of(join: exp.Join) -> None:
+    if not join.meta.pop(AS_OF, False):
+        return
+    last = join.args["on"]
+    last = last.expression if isinstance(last, exp.And) else last
+    last.replace(exp.GTE(this=last.this.copy(), expression=last.expression.copy()))
