@@ -99,6 +99,25 @@ def _check(store: Store, tables: dict[str, Table], tail: workload.Tail | None, w
     return tail
 
 
+def test_a_killed_waiter_takes_nobody_with_it(nursery: Nursery, tmp_path: Path) -> None:
+    """Of three that wait for each other one is killed: the other two both go on. The kernel
+    wakes one waiter at a time, and a dead one wakes no other."""
+    rng = random.Random(SEED)
+    arguments: dict[str, object] = {"directory": str(tmp_path / "store"), "durability": "none"}
+    store = open_store(arguments)
+    workload.create(store)
+    store.close()
+    for _ in range(30):
+        victims = [nursery.start("contend", **arguments) for _ in range(3)]
+        for victim in victims:
+            victim.listen(2)
+        victims.pop().kill(rng)
+        for victim in victims:
+            victim.listen(len(victim.reports) + 20)
+        for victim in victims:
+            victim.kill(rng)
+
+
 def test_a_store_whose_creator_was_killed_is_created_or_whole(nursery: Nursery, tmp_path: Path) -> None:
     rng = random.Random(SEED)
     for number in range(25):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import select
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,12 @@ class Reports:
     def send(self, line: str) -> None:
         assert len(line) < LINE
         os.write(self._descriptor, line.encode().ljust(LINE - 1) + b"\n")
+
+    def try_send(self, line: str) -> None:
+        """Report unless nobody listens."""
+        _, writable, _ = select.select([], [self._descriptor], [], 0)
+        if writable:
+            self.send(line)
 
     def send_long(self, text: str) -> None:
         os.write(self._descriptor, text.encode())
@@ -66,6 +73,17 @@ def write(reports: Reports, arguments: Arguments) -> None:
     for number in itertools.count(arguments["first"]):
         workload.perform(store, tables, workload.step(arguments["seed"], arguments["writer"], number))
         reports.send(f"ack {number}")
+
+
+def contend(reports: Reports, arguments: Arguments) -> None:
+    """Write as fast as possible, waiting for nobody but other writers."""
+    store = open_store(arguments)
+    slots = store.table(workload.tables_of(store)["slots"])
+    reports.send("open")
+    for number in itertools.count():
+        slots.put({"slot": number % 10, "token": number})
+        if number % 50 == 0:
+            reports.try_send(f"ack {number}")
 
 
 def move(reports: Reports, arguments: Arguments) -> None:
@@ -191,6 +209,7 @@ def _column(items: list[bytes] | list[bytes | None]) -> pa.LargeBinaryArray:
 ROLES: dict[str, Callable[[Reports, Arguments], None]] = {
     "create": create,
     "write": write,
+    "contend": contend,
     "move": move,
     "epochs": epochs,
 }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import signal
 import socket
 import sys
 import traceback
@@ -22,13 +23,18 @@ STUCK = 40
 
 
 def serve(requests: socket.socket) -> None:
+    """Until the parent is gone; then whoever is left is killed."""
+    children: set[int] = set()
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, 1 << 16, 1)
         if not message:
+            for child in children:
+                os.kill(child, signal.SIGKILL)
             return
         request = json.loads(message)
         if "reap" in request:
             _, status = os.waitpid(request["reap"], 0)
+            children.remove(request["reap"])
             requests.send(json.dumps(os.waitstatus_to_exitcode(status)).encode())
             continue
         child = os.fork()
@@ -36,6 +42,7 @@ def serve(requests: socket.socket) -> None:
             requests.close()
             _live(request, Reports(descriptors[0]))
         os.close(descriptors[0])
+        children.add(child)
         requests.send(json.dumps(child).encode())
 
 
