@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from everview.plan.maintenance.costs import Amount, Change, Cost, costs, notices
 from everview.plan.maintenance.difference import Difference, difference
 from everview.plan.maintenance.group import ViewInput, plan_group
 from everview.plan.maintenance.model import (
@@ -22,7 +23,10 @@ from everview.plan.maintenance.model import (
 )
 
 __all__ = [
+    "Amount",
+    "Change",
     "Constants",
+    "Cost",
     "Difference",
     "Family",
     "Input",
@@ -38,6 +42,8 @@ __all__ = [
     "TableUse",
     "ViewInput",
     "Zone",
+    "costs",
     "difference",
+    "notices",
     "plan_group",
 ]

@@ -41,10 +41,12 @@ def scan(relation: Scan, needed: frozenset[str], context: Context) -> Stream:
 def rows(relation: Rows, needed: frozenset[str], context: Context) -> Stream:
     """Rows of the query itself: inserted once, when the view is built."""
     draft, slots = context.sketch.step(Operator.ROWS, (), {"query": relation.query}, "rows")
-    draft.located = (frozenset({quoted("rows.number")}),)
-    draft.zone_key = (quoted("rows.number"),)
+    stored = [f"rows.{number}" for number, _ in enumerate(relation.columns, start=1)]
+    if relation.number:
+        stored.append("rows.number")
+    draft.located = tuple(frozenset({quoted(name)}) for name in stored[len(relation.columns) :])
+    draft.zone_key = tuple(map(quoted, stored[len(relation.columns) :]))
     found: dict[str, Expr] = {}
-    stored = [f"rows.{number}" for number, _ in enumerate(relation.columns, start=1)] + ["rows.number"]
     for column, name in zip(relation.fields, stored, strict=True):
         draft.carry([Field(name, column.type, column.nullable)])
         found[column.name] = Expr(quoted(name), column.type)
