@@ -32,14 +32,17 @@ from __future__ import annotations
 import difflib
 import functools
 import re
+from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
 import duckdb
 from sqlglot import Dialects, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, UnsupportedError
 from sqlglot.parser import Parser
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
@@ -48,6 +51,13 @@ from everview.sql.positions import error_at, offset_of
 
 DEFAULT = "duckdb"
 """The dialect of texts that name none: Everview's own goes by DuckDB's name."""
+
+
+_VERBATIM = frozenset({
+    "DATEDIFF", "DATETRUNC", "DATE_ADD", "DATE_DIFF", "DATE_TRUNC", "DECODE", "JARO_WINKLER_SIMILARITY", "LOG10",
+    "LOG2", "REDUCE", "REGEXP_EXTRACT", "REGEXP_EXTRACT_ALL", "REGEXP_REPLACE",
+})  # fmt: skip
+"""Functions that sqlglot would write back as others, or with other arguments."""
 
 
 class Everview(DuckDB):
@@ -60,13 +70,36 @@ class Everview(DuckDB):
     class Tokenizer(DuckDB.Tokenizer):
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
 
+    class Parser(DuckDBParser):
+        FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+            name: build for name, build in DuckDBParser.FUNCTIONS.items() if name not in _VERBATIM
+        }
+        FUNC_TOKENS: ClassVar[set[TokenType]] = DuckDBParser.FUNC_TOKENS | {TokenType.APPLY}
+
+    class Parser(DuckDBParser):
+        # sqlglot reads these as something a little different: log(2, x) is not as exact as log2(x),
+        # and the second argument of decode is lost.
+        FUNCTIONS: ClassVar[dict[str, Any]] = {
+            name: build
+            for name, build in DuckDBParser.FUNCTIONS.items()
+            if name not in ("LOG2", "LOG10", "REDUCE", "DECODE")
+        }
+
+    def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
+        """A path stays as written: to DuckDB ``'a.b'`` is a key, which sqlglot takes for ``'$.a.b'``."""
+        return path
+
 
 def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
     """The text of a tree, for DuckDB under the fixed settings."""
     try:
-        return tree.sql(dialect=Everview, pretty=pretty, unsupported_level=ErrorLevel.IGNORE)
+        return tree.sql(dialect=Everview, pretty=pretty, unsupported_level=ErrorLevel.RAISE)
     except RecursionError:
         raise too_deep() from None
+    except UnsupportedError as error:
+        raise SqlRefusedError(
+            "the text says something that DuckDB's SQL cannot", detail=str(error), hint="write it in DuckDB's SQL"
+        ) from None
 
 
 def too_deep() -> SqlRefusedError:
