@@ -42,7 +42,6 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, UnsupportedError
 from sqlglot.parser import Parser
 from sqlglot.parsers.duckdb import DuckDBParser
-from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
@@ -75,15 +74,6 @@ class Everview(DuckDB):
             name: build for name, build in DuckDBParser.FUNCTIONS.items() if name not in _VERBATIM
         }
         FUNC_TOKENS: ClassVar[set[TokenType]] = DuckDBParser.FUNC_TOKENS | {TokenType.APPLY}
-
-    class Parser(DuckDBParser):
-        # sqlglot reads these as something a little different: log(2, x) is not as exact as log2(x),
-        # and the second argument of decode is lost.
-        FUNCTIONS: ClassVar[dict[str, Any]] = {
-            name: build
-            for name, build in DuckDBParser.FUNCTIONS.items()
-            if name not in ("LOG2", "LOG10", "REDUCE", "DECODE")
-        }
 
     def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
         """A path stays as written: to DuckDB ``'a.b'`` is a key, which sqlglot takes for ``'$.a.b'``."""
