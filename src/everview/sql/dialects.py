@@ -53,8 +53,8 @@ DEFAULT = "duckdb"
 
 
 _VERBATIM = frozenset({
-    "DATEDIFF", "DATETRUNC", "DATE_ADD", "DATE_DIFF", "DATE_TRUNC", "DECODE", "JARO_WINKLER_SIMILARITY", "LOG10",
-    "LOG2", "REDUCE", "REGEXP_EXTRACT", "REGEXP_EXTRACT_ALL", "REGEXP_REPLACE",
+    "APPROX_TOP_K", "DATEDIFF", "DATETRUNC", "DATE_ADD", "DATE_DIFF", "DATE_TRUNC", "DECODE", "JARO_WINKLER_SIMILARITY",
+    "LOG10", "LOG2", "REDUCE", "REGEXP_EXTRACT", "REGEXP_EXTRACT_ALL", "REGEXP_REPLACE",
 })  # fmt: skip
 """Functions that sqlglot would write back as others, or with other arguments."""
 
