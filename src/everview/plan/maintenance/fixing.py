@@ -84,6 +84,8 @@ def _title(draft: Draft, gained: dict[str, tuple[Any, ...]]) -> str:
             return ", ".join(_call(function, told["value"], told["filter"]) for _, function in gained["ends"])
         case Operator.GROUP_REEVALUATION | Operator.WINDOW:
             return ", ".join(sql for _, sql in gained.get("calls", ()))
+        case Operator.AGGREGATE if told["calls"]:
+            return ", ".join(name.partition(".")[2] for name, _, _ in told["calls"])
         case Operator.JOIN:
             match = [
                 f"{left} {'IS NOT DISTINCT FROM' if nulls else '='} {with_prefix(right, told['right prefix'])}"
