@@ -1,0 +1,127 @@
+"""From the text of a view to what maintains it.
+
+One sentence: a view goes through the same few stages in the same order, each a function of
+the one before, and nothing is touched but memory.
+
+::
+
+    text ──parse──▶ statement ──check──▶ tree, names and types ──build──▶ relations
+         ──rewrite──▶ cheaper relations ──plan──▶ steps, state, zones
+
+    >>> from everview.sql.namespace import Names, Relation
+    >>> columns = (Column("id", parse_type("BIGINT"), nullable=False), Column("amount", parse_type("DOUBLE")))
+    >>> shop = Names([Relation("orders", "table", columns, ("id",))])
+    >>> big = compile_text("CREATE MATERIALIZED VIEW big AS SELECT * FROM orders WHERE amount > 5", shop)
+    >>> print(outline(big.relation))
+    project "orders.id" AS id, "orders.amount" AS amount  [id]
+      filter "orders.amount" > 5  [orders.id]
+        scan orders  [orders.id]
+    >>> [zone.number for zone in plan_views([big]).zones]
+    [1]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from everview.change.schema import Column
+from everview.change.types import parse_type
+from everview.errors import DefinitionError, SqlRefusedError
+from everview.plan.build import Notice, build
+from everview.plan.expressions import Field, of_field
+from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group
+from everview.plan.relations import Relation, Sort, outline, project
+from everview.plan.rules import rewrite
+from everview.sql import namespace
+from everview.sql.check import check
+from everview.sql.namespace import Namespace
+from everview.sql.parse import parse
+from everview.sql.statements import CreateMaterializedView
+from everview.sql.typer import typer
+
+__all__ = ["CompiledView", "Trace", "compile_text", "compile_view", "outline", "parse_type", "plan_views"]
+
+Trace = Callable[[str, Relation], None]
+"""Told of the relation after building it and after every rule that changed it."""
+
+
+@dataclass(frozen=True)
+class CompiledView:
+    """A view, ready to be planned together with others."""
+
+    name: str
+    text: str
+    relation: Relation
+    columns: tuple[Field, ...]
+    order: tuple[Sort, ...]
+    notices: tuple[Notice, ...]
+    uses: tuple[str, ...]
+    """The tables and views it reads."""
+
+    @property
+    def named(self) -> namespace.Relation:
+        """What a query over this view sees."""
+        shown = {field.name for field in self.columns}
+        columns = tuple(Column(field.name, field.type, field.nullable) for field in self.columns)
+        visible = set(self.relation.key) <= shown
+        key = self.relation.key if visible else ()
+        return namespace.Relation(self.name, "view", columns, key, bag=not visible)
+
+    @property
+    def input(self) -> ViewInput:
+        return ViewInput(self.name, self.relation, self.order)
+
+
+def compile_text(text: str, names: Namespace, dialect: str = "duckdb", trace: Trace | None = None) -> CompiledView:
+    """Compile one CREATE MATERIALIZED VIEW statement."""
+    statements = parse(text, dialect)
+    if len(statements) != 1 or not isinstance(statements[0], CreateMaterializedView):
+        raise DefinitionError("one CREATE MATERIALIZED VIEW statement is compiled at a time")
+    return compile_view(statements[0], names, trace)
+
+
+def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | None = None) -> CompiledView:
+    """Take a view through all stages but the last."""
+    checked = check(view.query, names, view.text)
+    built = build(checked, typer(), view.text)
+    if built.notices and view.options.get("on_reevaluation") == "refuse":
+        first = built.notices[0]
+        raise SqlRefusedError(
+            f"view {view.name}: {first.construct} at line {first.line}, column {first.column} has no operator",
+            detail=first.cost,
+            hint="write it otherwise, or create the view WITH (on_reevaluation = 'notice')",
+            line=first.line,
+            column=first.column,
+        )
+    relation = _renamed(view, built.relation, built.columns)
+    if trace is not None:
+        trace("build", relation)
+    relation = rewrite(relation, trace)
+    return CompiledView(
+        view.name,
+        view.text,
+        relation,
+        relation.shown,
+        built.order,
+        built.notices,
+        tuple(source.name for source in checked.uses),
+    )
+
+
+def _renamed(view: CreateMaterializedView, relation: Relation, columns: Sequence[Field]) -> Relation:
+    """The relation under the names that the view gives its columns."""
+    if not view.columns:
+        return relation
+    if len(view.columns) != len(columns):
+        raise DefinitionError(
+            f"view {view.name} names {len(view.columns)} columns, and its query has {len(columns)}",
+            hint="name all columns or none",
+        )
+    outputs = [(replace(field, name=name), of_field(field)) for name, field in zip(view.columns, columns, strict=True)]
+    return project(relation, outputs)
+
+
+def plan_views(views: Sequence[CompiledView], before_images: bool = True) -> MaintenancePlan:
+    """The last stage: all views of a group together."""
+    return plan_group([view.input for view in views], before_images)
