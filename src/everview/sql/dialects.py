@@ -53,10 +53,13 @@ DEFAULT = "duckdb"
 
 
 _VERBATIM = frozenset({
-    "APPROX_TOP_K", "DATEDIFF", "DATETRUNC", "DATE_ADD", "DATE_DIFF", "DATE_TRUNC", "DECODE", "JARO_WINKLER_SIMILARITY",
-    "LOG10", "LOG2", "REDUCE", "REGEXP_EXTRACT", "REGEXP_EXTRACT_ALL", "REGEXP_REPLACE",
+    "APPLY", "APPROX_TOP_K", "DATEDIFF", "DATETRUNC", "DATE_ADD", "DATE_DIFF", "DATE_TRUNC", "DECODE",
+    "JARO_WINKLER_SIMILARITY", "LOG10", "LOG2", "REDUCE", "REGEXP_EXTRACT", "REGEXP_EXTRACT_ALL", "REGEXP_REPLACE",
+    "TIME_BUCKET",
 })  # fmt: skip
-"""Functions that sqlglot would write back as others, or with other arguments."""
+"""Functions that sqlglot would write back as others or with other arguments: log(2, x) for
+log2(x) is not as exact, decode loses its second argument, reduce swaps two, and a unit or a
+flag is taken for a literal even where it is a column."""
 
 
 class Everview(DuckDB):

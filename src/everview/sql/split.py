@@ -20,7 +20,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import DefinitionError, SqlError, SqlRefusedError, SqlSyntaxError
-from everview.sql.dialects import Reader
+from everview.sql.dialects import DEFAULT, Reader
 from everview.sql.positions import Position, error_at, offset_of, position
 
 _SET_DIALECT = re.compile(r"\bset\s+dialect\b[^;]*;", re.IGNORECASE)
@@ -80,8 +80,13 @@ class Piece:
         return next((token for token in self.tokens if token.start > offset), None)
 
     def check_characters(self) -> None:
-        """Refuse characters that sqlglot lets pass as parts of names."""
+        """Refuse what sqlglot lets pass: odd characters in names, and 0x1F, which is a number
+        there and 0 with the alias x1F in DuckDB."""
         for token in self.tokens:
+            if token.token_type == TokenType.HEX_STRING and self.source.startswith("0", token.start):
+                hint = "write numbers in decimal, and bytes as x'1F'"
+                if self.reader.name == DEFAULT:
+                    raise self._error(SqlSyntaxError, token, "a number has no digits in hexadecimal", None, hint)
             known = token.token_type != TokenType.UNKNOWN
             if known and (token.token_type != TokenType.VAR or token.text.isprintable()):
                 continue
