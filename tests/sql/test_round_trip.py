@@ -15,6 +15,7 @@ import pytest
 
 from everview.sql.dialects import to_sql
 from everview.sql.parse import parse
+from everview.sql.settings import connect
 from everview.sql.statements import Select
 
 WRITTEN_OTHERWISE = {
@@ -71,11 +72,7 @@ def again(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def shop() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        connection.execute("SET integer_division = true")
-        connection.execute("SET default_null_order = 'nulls_last_on_asc_first_on_desc'")
-        connection.execute("SET error_on_division_by_zero = false")
-        connection.execute("SET TimeZone = 'UTC'")
+    with connect() as connection:
         connection.execute(
             """CREATE TABLE t AS SELECT i AS a, i % 3 AS b, (i * 7) % 5 AS c, 'x' || i AS s, [i, i + 1] AS l,
             {'p': i, 'q': 'z'} AS st, TIMESTAMP '2024-01-01' + INTERVAL (i) HOUR AS ts, i * 1.5 AS d,
@@ -87,7 +84,7 @@ def shop() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def calls() -> list[str]:
     """A call of every function, with every number of arguments it takes."""
-    with duckdb.connect() as connection:
+    with connect() as connection:
         found = connection.execute(
             """SELECT DISTINCT function_name, len(parameters) + unnest([0, (varargs IS NOT NULL)::INT])
             FROM duckdb_functions() WHERE function_type IN ('scalar', 'aggregate', 'macro')

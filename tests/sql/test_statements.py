@@ -34,6 +34,7 @@ from everview.errors import (
 from everview.sql.dialects import reader, to_sql
 from everview.sql.parse import parse
 from everview.sql.positions import excerpt, position, position_of
+from everview.sql.settings import connect
 from everview.sql.statements import (
     CreateMaterializedView,
     CreateTable,
@@ -142,11 +143,7 @@ def test_comments_do_not_reach_the_tree() -> None:
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        connection.execute("SET integer_division = true")
-        connection.execute("SET default_null_order = 'nulls_last_on_asc_first_on_desc'")
-        connection.execute("SET error_on_division_by_zero = false")
-        connection.execute("SET TimeZone = 'UTC'")
+    with connect() as connection:
         yield connection
 
 
