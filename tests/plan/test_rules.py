@@ -21,9 +21,11 @@ from everview.plan.rules.join_equalities import join_equalities
 from everview.plan.rules.prune_columns import prune_columns
 from everview.plan.rules.push_filters import push_filters
 from everview.sql.settings import connect
+from tests.plan.build_queries import OPERATORS, REEVALUATED
 from tests.plan.evaluate import evaluated
 from tests.plan.random_relations import Trees, fill
 from tests.plan.rule_cases import CASES, a, b, join, passing, select, where
+from tests.plan.shop import built, filled
 from tests.scripts.golden import read_script, run_script, scripts
 
 RANDOM = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -249,3 +251,17 @@ def test_a_scan_keeps_a_column_where_none_is_read() -> None:
     total = Scan("total", "v", (Field("n", INTEGER), Field("s", VARCHAR)), ())
     tree = passing(join(JoinKind.INNER, a, total), "a.x")
     assert columns(prune_columns(tree)) == {"a": ["id", "x"], "v": ["n"]}
+
+
+# ---------------------------------------------------------------- what queries become
+
+
+@pytest.mark.parametrize("text", [*OPERATORS, *REEVALUATED])
+def test_a_rewritten_query_means_what_the_query_means(text: str) -> None:
+    before = built(text).relation
+    after = rewrite(before)
+    assert [field.name for field in after.shown] == [field.name for field in before.shown]
+    assert set(after.key) <= set(before.key)
+    with filled(seed=1) as connection:
+        expected = Counter(map(repr, connection.execute(text).fetchall()))
+        assert Counter(map(repr, evaluated(connection, after))) == expected
