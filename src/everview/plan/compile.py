@@ -83,8 +83,8 @@ def compile_text(text: str, names: Namespace, dialect: str = "duckdb", trace: Tr
 
 def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | None = None) -> CompiledView:
     """Take a view through all stages but the last."""
-    checked = check(view.query, names, view.text)
-    built = build(checked, typer(), view.text)
+    checked = check(view.query, names, view.source)
+    built = build(checked, typer(), view.source)
     if built.notices and view.options.get("on_reevaluation") == "refuse":
         first = built.notices[0]
         raise SqlRefusedError(
@@ -97,7 +97,7 @@ def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | 
     relation = _renamed(view, built.relation, built.columns)
     if trace is not None:
         trace("build", relation)
-    relation = rewrite(relation, trace)
+    relation = _rewritten(relation, built.order, trace)
     return CompiledView(
         view.name,
         view.text,
@@ -107,6 +107,20 @@ def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | 
         built.notices,
         tuple(source.name for source in checked.uses),
     )
+
+
+def _rewritten(relation: Relation, order: Sequence[Sort], trace: Trace | None) -> Relation:
+    """Rules keep what is shown. What the view is only read in the order of is shown to them, and
+    hidden again."""
+    ordering = {name for sort in order for name in sort.by.fields}
+    unseen = [field for field in relation.fields if field.hidden and field.name in ordering]
+    if not unseen:
+        return rewrite(relation, trace)
+    outputs = [(replace(field, hidden=False), of_field(field)) for field in (*relation.shown, *unseen)]
+    found = rewrite(project(relation, outputs), trace)
+    hidden = {field.name for field in unseen}
+    fields = [replace(field, hidden=field.hidden or field.name in hidden) for field in found.fields]
+    return project(found, [(field, of_field(field)) for field in fields])
 
 
 def _renamed(view: CreateMaterializedView, relation: Relation, columns: Sequence[Field]) -> Relation:
