@@ -12,8 +12,6 @@ OPERATORS = (
     "select o.id, c.name from orders o right join customers c on o.customer = c.id",
     "select o.id, c.name from orders o full join customers c on o.customer = c.id and o.amount > 1",
     "select a.id, b.id as bid from orders a join orders b on a.customer = b.customer and a.id < b.id",
-    "select customer, page, o.id from orders o join visits using (customer)",
-    "select customer, page, amount from (select customer, page from visits) v natural full join orders",
     "select o.id, c.name from orders o join customers c on o.customer is not distinct from c.since",
     "select o.id from orders o semi join customers c on o.customer = c.id",
     "select o.id from orders o anti join customers c on o.customer = c.id",
@@ -114,6 +112,7 @@ OPERATORS = (
     "select id, unnest(tags) as t from orders",
     "select o.id, u.t from orders o left join unnest(o.tags) as u(t) on true",
     "select o.id, g.n from orders o, generate_series(1, o.amount) as g(n)",
+    "with recursive r(n) as (select 1 union all select n + 1 from r where n < 5) select n from r",
     "select customer, list(id order by id) as l, string_agg(cast(id as varchar), ',' order by id desc) as"
     " s, median(amount) as m, arg_max(id, amount * 100 - id) as g from orders group by customer",
     "select customer, list(id) as l, string_agg(cast(id as varchar), '-') as t, first(id) as f, "
@@ -137,6 +136,135 @@ OPERATORS = (
     "select (select count(*) from orders) as a, (select max(id) from customers) as b",
     "select count(*) as n from orders o join customers c on o.customer = c.id where c.city = 'rome' and "
     "o.amount in (select quantity from items)",
+    "select o.id, c.name from orders o left outer join customers c on o.customer = c.id",
+    "select o.id, c.id as c from orders o, customers c where (o.customer = c.id and c.city = 'rome') or "
+    "(o.customer = c.id and o.amount > 2)",
+    "select o.id, c.id as c from orders o left join customers c on (o.customer = c.id and c.city = "
+    "'rome') or (o.customer = c.id and o.amount > 2)",
+    "select customer, sum(amount) as s from orders group by customer order by s desc nulls last, customer"
+    " limit 1 offset 1",
+    "select id from orders o where (select count(*) from items i where i.order_id = o.id) > 1",
+    "select id from orders o where (select count_if(quantity > 2) from items i where i.order_id = o.id) is null",
+    "select id from orders o where 1 < (select count(distinct i.product) + count(*) from items i where "
+    "i.order_id = o.id)",
+    "select id, coalesce((select sum(quantity) from items i where i.order_id = o.id), -1) as s from orders o",
+    "select id from orders o where exists (select product from items i where i.order_id = o.id group by "
+    "product having count(*) > 1)",
+    "select id from orders o where o.amount in (select count(*) from items i where i.order_id = o.id)",
+    "select id from orders o where not exists (select 1 from customers c where not exists (select 1 from "
+    "visits v where v.customer = c.id and v.page = 'a'))",
+    "select id from orders o where customer is not distinct from (select max(customer) from visits)",
+    "select id from orders o where exists (select 1 from visits v where v.customer is not distinct from "
+    "o.customer and v.page = 'a')",
+    "select id, (select string_agg(v.page, ',' order by v.page) from visits v where v.customer = "
+    "o.customer) as p from orders o",
+    "select a.id from orders a where a.amount >= all (select b.amount from orders b where b.customer = a.customer)",
+    "select id from orders where amount <> all (select quantity from items)",
+    "select id from orders where not amount = any (select quantity from items where quantity is not null)",
+    "select customer, count(*) from orders where id in (select order_id from items) group by customer "
+    "having max(amount) in (select since from customers)",
+    "select o.id, x.n from orders o left join (select customer, count(*) as n from visits group by "
+    "customer) x on x.customer = o.customer",
+    "select t.c, count(*) as n from (select distinct customer as c, amount from orders) t group by t.c",
+    "select c.name, o.id from customers c left join orders o on o.customer = c.id left join items i on "
+    "i.order_id = o.id and i.quantity > 2",
+    "select c.name, o.id, i.line from customers c full join orders o on o.customer = c.id full join items"
+    " i on i.order_id = o.id",
+    "select coalesce(o.customer, v.customer) as k, count(*) as n from orders o full join visits v on "
+    "o.customer = v.customer group by 1",
+    "select id, sum(amount) over () as s, count(*) over (partition by customer) as n, ntile(2) over "
+    "(order by id) as t from orders",
+    "select id, amount, lead(amount, 2, -1) over (partition by customer order by id desc) as l, "
+    "nth_value(id, 2) over (partition by customer order by id) as v, cume_dist() over (order by amount) "
+    "as cd, percent_rank() over (order by amount) as pr from orders",
+    "select id, sum(amount) filter (where amount > 1) over (partition by customer order by id) as s from orders",
+    "select id, sum(amount) over (order by amount groups between 1 preceding and current row exclude "
+    "current row) as s from orders",
+    "select id, last_value(amount ignore nulls) over (partition by customer order by id rows between "
+    "unbounded preceding and 1 preceding) as l from orders",
+    "select customer, rank() over (order by sum(amount) desc) as r from orders group by customer qualify r <= 2",
+    "select id, customer from orders qualify count(*) over (partition by customer) > 1 and row_number() "
+    "over (partition by customer order by id) = 1",
+    "select id from orders qualify rank() over (partition by customer order by amount) = 1",
+    "select id from orders where customer in (select customer from orders group by customer having "
+    "count(*) > 1) qualify row_number() over (order by id) < 3",
+    "select id, dense_rank() over (order by amount) as d from orders qualify d <= 2",
+    "select x.id, x.rn from (select id, customer, row_number() over (partition by customer order by id) "
+    "as rn from orders) x join customers c on c.id = x.customer where x.rn <= 1",
+    "select distinct on (customer, amount % 2) id from orders order by customer, amount % 2, id desc",
+    "select distinct on (customer) id, customer from orders order by customer, id limit 2",
+    "select distinct amount + 1 as a from orders order by a desc limit 2",
+    "select distinct customer, count(*) over (partition by customer) as n from orders",
+    "select customer as k, 'o' as src from orders union select id, 'c' from customers union all select "
+    "customer, 'v' from visits",
+    "select k, count(*) as n from (select customer as k from orders union all select customer from visits"
+    " union all select id from customers) u group by k",
+    "select id from orders except select order_id from items intersect select id from customers",
+    "(select id from orders union select id from customers) except all (select order_id from items)",
+    "select u.k from (select customer as k from orders intersect all select customer from visits) u where u.k > 2",
+    "select id, t from orders, unnest(tags) as u(t) where t = 'x'",
+    "select t, count(*) as n from orders, unnest(tags) as u(t) group by t",
+    "select unnest(tags) as t, count(*) as n from orders group by tags",
+    "select o.id, u.t, u.ord from orders o, unnest(o.tags) with ordinality as u(t, ord)",
+    "select unnest([1, 2, 3]) as n, id from customers",
+    "select * from generate_series(1, 4) g(n) where n not in (select customer from visits where customer is not null)",
+    "select g.n, count(o.id) as c from range(0, 5) g(n) left join orders o on o.amount = g.n group by g.n",
+    "select v.page, v.customer from visits v",
+    "select page, count(*) as n from visits group by page",
+    "select v.page, w.page as q from visits v join visits w on v.customer = w.customer",
+    "select distinct page from visits",
+    "select page from visits order by page limit 4",
+    "select v.customer from visits v where v.customer not in (select customer from orders where customer is not null)",
+    "select customer, min(amount) filter (where price > 1) as m, max(distinct amount) as x, avg(distinct "
+    "amount) as a, sum(distinct amount) as s from orders group by customer",
+    "select count(*) filter (where amount > 1) as a, min(price) as b, string_agg(cast(amount as varchar),"
+    " '' order by id) as c from orders",
+    "select customer, first(amount order by id desc) as f, last(id order by id) as l, list(id order by "
+    "amount, id) filter (where amount > 0) as li, max(id, 2) as m2, arg_min(id, id) as am from orders "
+    "group by customer",
+    "select customer, product(amount + 1) as p, kurtosis(amount) is null as k, histogram(amount) as h, "
+    "list_sort(list(distinct amount)) as ld, corr(amount, price) is null as co from orders group by "
+    "customer",
+    "select customer % 2 as k, sum(amount) * 2 + count(*) as v from orders group by customer % 2 having "
+    "sum(amount) > 1 or count(*) > 2",
+    "select amount, customer, sum(price) as s, grouping(amount) as g from orders group by grouping sets "
+    "((amount), (customer)) having count(*) > 1",
+    "select customer, count(*) from orders group by rollup(customer) order by customer limit 3",
+    "select amount, count(*), rank() over (partition by grouping(amount) order by count(*)) as r from "
+    "orders group by cube(amount)",
+    "select c.city, (select count(*) from orders o join customers d on d.id = o.customer where d.city = "
+    "c.city) as n from customers c",
+    "select case when exists (select 1 from items where quantity > 3) then 'y' else 'n' end as b, "
+    "count(*) from orders group by 1",
+    "select max((select max(quantity) from items i where i.order_id = o.id)) as m from orders o",
+    "select o.id from orders o where o.amount between (select min(since) from customers) and (select "
+    "max(since) from customers)",
+    "select o.id from orders o join customers c on o.customer = c.id and c.since > (select avg(since) from customers)",
+    "select o.id from orders o left join customers c on o.customer = c.id and c.since > (select "
+    "avg(since) from customers)",
+    "select id from orders o where exists (select 1 from (select customer, count(*) as n from visits "
+    "group by customer) x where x.customer = o.customer and x.n > o.amount)",
+    "select id from orders o where amount > (select avg(p.amount) from orders p where p.customer = "
+    "o.customer group by p.customer)",
+    "select id, (select count(*) from visits v join customers c on c.id = v.customer where v.customer = "
+    "o.customer) as n from orders o",
+    "select a.id from orders a, orders b, orders c where a.customer = b.customer and b.amount = c.amount "
+    "and a.id < b.id and c.id <> a.id",
+    "select a.id, b.id as b from orders a join customers b on a.customer + 1 = b.id * 1",
+    "select a.id, b.id as b from orders a join customers b on a.customer = b.since and a.amount is not "
+    "distinct from b.id",
+    "select o.id, c.name from orders o join customers c on cast(o.customer as varchar) = c.name",
+    "select * from (select 1 as a) x, (select count(*) as n from orders) y",
+    'select id as "the id", amount as "Amount" from orders where "amount" > 1',
+    "select o.ID, O.Amount from ORDERS o",
+    "select {'a': id, 'b': amount} as s, [id, amount] as l, map([id], [amount]) as m from orders",
+    "select s.a.x as x from (select {'x': id} as a from orders) s",
+    "select id, amount::varchar as t, try_cast(price as integer) as p, extract(hour from moment) as h, "
+    "moment::date as d from orders",
+    "select date_trunc('hour', moment) as h, count(*) as n from orders group by all",
+    "select id, 7 / 2 as i, amount / 0 as z, price / 0 as f from orders",
+    "select customer, page, o.id from orders o join visits using (customer)",
+    "select customer, page, amount from (select customer, page from visits) v natural full join orders",
 )
 """Maintained by operators alone."""
 
@@ -145,7 +273,6 @@ REEVALUATED = (
     "select o.id, c.id as cid from orders o, customers c where o.amount < c.since",
     "select o.id, c.id as cid from orders o left join customers c on o.amount < c.since",
     "select id from orders o where exists (select 1 from customers c where c.since < o.amount)",
-    "with recursive r(n) as (select 1 union all select n + 1 from r where n < 5) select n from r",
     "with recursive r(id, n) as (select id, 1 from orders where amount = 1 union select r.id, n + 1 from "
     "r, customers c where n < 3 and c.id > r.n) select * from r",
     "select a.id, b.id as bid from orders a asof join items b0 on a.moment >= b0.moment and a.id = "
@@ -156,5 +283,18 @@ REEVALUATED = (
     "select id from orders limit 10 percent",
     "select count(*) from orders o where exists (select 1 from items i where i.order_id = o.id and exists"
     " (select 1 from customers c where c.id = i.product and c.since = o.amount))",
+    "select * from (pivot orders on amount in (0, 1, 2) using count(*) group by customer)",
+    "select id, (select sum(quantity) from items i where i.order_id = o.id and i.quantity > o.amount) as "
+    "s from orders o",
+    "select id, unnest(tags) as a, unnest(list_value(1, 2)) as b from orders",
+    "select o.id, l.m from orders o cross join lateral (select max(i.quantity) + o.amount as m from items"
+    " i where i.order_id = o.id) l",
+    "select o.id, l.id as d from orders o, lateral (select p.id from orders p where p.customer = "
+    "o.customer and p.id > o.id order by p.id limit 2) l",
+    "select o.id, c.id as c from orders o full join customers c on true",
+    "select o.id from orders o semi join customers c on o.amount < c.since",
+    "select o.id from orders o anti join customers c on o.amount < c.since",
+    "select o.id, p.id as p from (select id from orders order by id) o positional join (select id from "
+    "customers order by id) p",
 )
 """With a part that is re-evaluated."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 
 import duckdb
-import sqlglot
-from sqlglot import exp
-from sqlglot.optimizer.qualify import qualify
 
 from everview.change.schema import Column
 from everview.change.types import parse_type
 from everview.plan.build import Built, build
-from everview.sql.dialects import Everview
-from everview.sql.namespace import Relation
+from everview.sql.check import check
+from everview.sql.namespace import Names, Relation
+from everview.sql.parse import parse
 from everview.sql.settings import connect
+from everview.sql.statements import Select
 from everview.sql.typer import typer
 
 TABLES = {
@@ -30,15 +28,6 @@ TABLES = {
 """Columns and key. ``visits`` has no key of its own: row_id is hidden."""
 
 
-@dataclass(frozen=True)
-class Checked:
-    """What is known of a query once it is checked."""
-
-    tree: exp.Expr
-    uses: tuple[Relation, ...]
-    text: str
-
-
 def relations() -> tuple[Relation, ...]:
     found = []
     for name, (columns, key) in TABLES.items():
@@ -50,16 +39,10 @@ def relations() -> tuple[Relation, ...]:
     return tuple(found)
 
 
-def checked(text: str) -> Checked:
-    schema: dict[str, object] = {r.name: {c.name: str(c.type) for c in r.columns} for r in relations()}
-    tree = qualify(
-        sqlglot.parse_one(text, dialect=Everview), schema=schema, dialect=Everview, validate_qualify_columns=False
-    )
-    return Checked(tree, relations(), text)
-
-
 def built(text: str) -> Built:
-    return build(checked(text), typer())
+    (statement,) = parse(text)
+    assert isinstance(statement, Select)
+    return build(check(statement.query, Names(relations()), text), typer(), text)
 
 
 def filled(seed: int, rows: int = 12) -> duckdb.DuckDBPyConnection:

@@ -9,7 +9,7 @@ from tests.plan.build_queries import OPERATORS, REEVALUATED
 from tests.plan.evaluate import evaluated
 from tests.plan.shop import built, filled
 
-SEEDS = range(5)
+SEEDS = range(3)
 
 
 def agree(text: str) -> None:

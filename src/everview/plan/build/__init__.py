@@ -13,27 +13,14 @@ takes what is left.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
-from sqlglot import exp
-
-from everview.plan.build.context import Context, Notice, Source, Typer
+from everview.plan.build.context import Context, Notice, Typer
 from everview.plan.build.queries import build_query
 from everview.plan.expressions import Field
 from everview.plan.relations import Relation, Sort
+from everview.sql.check import Checked
 
-__all__ = ["Built", "CheckedQuery", "Notice", "build"]
-
-
-class CheckedQuery(Protocol):
-    """A query whose names are resolved: every column says its table's alias, every output its name."""
-
-    @property
-    def tree(self) -> exp.Expr: ...
-    @property
-    def uses(self) -> tuple[Source, ...]: ...
-    @property
-    def text(self) -> str: ...
+__all__ = ["Built", "Notice", "build"]
 
 
 @dataclass(frozen=True)
@@ -48,10 +35,10 @@ class Built:
     notices: tuple[Notice, ...]
 
 
-def build(checked: CheckedQuery, typer: Typer) -> Built:
-    """The relation of a checked query."""
+def build(checked: Checked, typer: Typer, text: str = "") -> Built:
+    """The relation of a checked query that was read from ``text``."""
     sources = {source.name.lower(): source for source in checked.uses}
-    context = Context(typer, sources, checked.text)
+    context = Context(typer, sources, text)
     piece = build_query(context, checked.tree, None)
     columns = tuple(piece.relation.field(name) for name in piece.outputs)
     return Built(piece.relation, columns, piece.order, tuple(context.notices))

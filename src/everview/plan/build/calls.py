@@ -52,7 +52,14 @@ def function_of(node: exp.Expr) -> str:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    return function_of(node) in aggregates()
+    """Whether a node is a call of an aggregate. sqlglot knows some by name only, and calls some
+    operators functions, whose text may well begin with an aggregate."""
+    bare = node
+    while isinstance(bare, _WRAPPERS):
+        bare = bare.this
+    if isinstance(bare, exp.AggFunc | exp.Anonymous):
+        return function_of(bare) in aggregates()
+    return isinstance(bare, exp.Func) and any(name.lower() in aggregates() for name in bare.sql_names())
 
 
 def aggregate_calls(node: exp.Expr) -> Iterator[exp.Expr]:

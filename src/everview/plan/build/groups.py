@@ -13,9 +13,9 @@ from sqlglot import exp
 
 from everview.change.types import BIGINT
 from everview.plan.build import calls, subqueries
-from everview.plan.build.context import NoOperator, nullable, text_of
+from everview.plan.build.context import NoOperator, field_column, nullable, text_of
 from everview.plan.build.links import Link
-from everview.plan.build.scopes import Stage
+from everview.plan.build.scopes import Stage, has_query
 from everview.plan.expressions import Definition, Expr, Field, quoted
 from everview.plan.relations import Aggregate, Call
 
@@ -40,6 +40,7 @@ def build_groups(stage: Stage, query: exp.Expr, links: list[Link]) -> dict[str, 
     each aggregate is over nothing."""
     context = stage.context
     sets = _sets(query)
+    _absorb_keys(stage, query, sets)
     nodes = [call for part in _reading(query) for call in calls.aggregate_calls(part)]
     for node in nodes:
         subqueries.absorb_within(stage, node)
@@ -77,6 +78,22 @@ def build_groups(stage: Stage, query: exp.Expr, links: list[Link]) -> dict[str, 
     if links and any(not one for one in texts):
         raise NoOperator("an empty grouping set linked to the rows around it", query)
     return None
+
+
+def _absorb_keys(stage: Stage, query: exp.Expr, sets: Sets) -> None:
+    """Group columns with subqueries in them: computed before the groups are, and taken as such
+    wherever the query says them again."""
+    for one in sets:
+        for at, key in enumerate(one):
+            if not has_query(key):
+                continue
+            expression = stage.expr(subqueries.absorbed(stage, key))
+            field = Field(stage.context.names.fresh("group"), expression.type)
+            stage.relation = stage.context.extended(stage.relation, [(field, expression)])
+            for part in _reading(query):
+                for node in [node for node in part.walk() if node == key]:
+                    node.replace(field_column(field.name))
+            one[at] = field_column(field.name)
 
 
 def _groupings(

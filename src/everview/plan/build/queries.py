@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from everview.errors import DefinitionError
 from everview.plan.build import reevaluate, select, sets, sources
 from everview.plan.build.context import Context, NoOperator
 from everview.plan.build.links import Piece
@@ -20,16 +21,19 @@ from everview.plan.relations import project
 
 def build_query(context: Context, query: exp.Expr, alias: str | None, needed: bool = True) -> Piece:
     """A query as a relation. The root has no alias; where ``needed`` is false only the existence of
-    rows matters."""
+    rows matters. Types that no table can hold may occur on the way to columns that one can."""
     names, notices = context.names.mark(), len(context.notices)
     try:
         return _built(context, query, alias, needed)
-    except NoOperator as why:
+    except (NoOperator, DefinitionError) as why:
         if free_columns(query):
             raise
         context.names.back_to(names)
         del context.notices[notices:]
-        return reevaluate.whole(context, query, alias, why)
+        missing = (
+            why if isinstance(why, NoOperator) else NoOperator("a query with values that no table can hold", query)
+        )
+        return reevaluate.whole(context, query, alias, missing)
 
 
 def _built(context: Context, query: exp.Expr, alias: str | None, needed: bool) -> Piece:

@@ -13,7 +13,7 @@ from everview.plan.build import sources
 from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.build.links import Piece
 from everview.plan.expressions import Field, quoted
-from everview.plan.relations import Reevaluate, Scan
+from everview.plan.relations import Reevaluate, Rows, Scan
 
 
 def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator) -> Piece:
@@ -24,15 +24,24 @@ def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator)
     fields = tuple(
         Field(name if prefix is None else context.names.fresh(f"{prefix}.{name}"), kind) for name, kind in described
     )
+    names = tuple(name for name, _ in described)
+    shown = tuple(field.name for field in fields)
+    if not inputs:
+        number = Field(context.names.fresh("row"), BIGINT, nullable=False, hidden=True)
+        return Piece(Rows(text, fields, number), shown, names)
     copy = Field(context.names.fresh("copy"), BIGINT, nullable=False, hidden=True)
+    context.noticed(why, "every change re-evaluates the query as a whole")
+    numbered = _numbered(text, fields, copy)
+    relation = Reevaluate(tuple(inputs), numbered, (*fields, copy), (*shown, copy.name), reason=why.construct)
+    return Piece(relation, shown, names)
+
+
+def _numbered(text: str, fields: tuple[Field, ...], copy: Field) -> str:
+    """The query with the columns' names, and equal rows numbered."""
     places = [f"c{n}" for n in range(len(fields))]
     shown = ", ".join(f"{place} AS {quoted(field.name)}" for place, field in zip(places, fields, strict=True))
     number = f"row_number() OVER (PARTITION BY {', '.join(places)}) AS {quoted(copy.name)}"
-    numbered = f"SELECT {shown}, {number} FROM ({text}) AS q({', '.join(places)})"
-    context.noticed(why, "every change re-evaluates the query as a whole")
-    identity = (*(field.name for field in fields), copy.name)
-    relation = Reevaluate(tuple(inputs), numbered, (*fields, copy), identity, reason=why.construct)
-    return Piece(relation, tuple(f.name for f in fields), tuple(name for name, _ in described))
+    return f"SELECT {shown}, {number} FROM ({text}) AS q({', '.join(places)})"
 
 
 def _columns(scan: Scan) -> list[tuple[str, Type]]:

@@ -72,7 +72,8 @@ class Stage:
 
 
 def lowered(node: exp.Expr, columns: Columns) -> exp.Expr:
-    """The tree with the query's columns replaced by fields."""
+    """The tree with the query's columns replaced by fields. A field whose part is taken stands in
+    parentheses: ``"s.a".x`` would read as the column x of a table."""
 
     def change(found: exp.Expr) -> exp.Expr:
         if isinstance(found, exp.Query):
@@ -81,7 +82,8 @@ def lowered(node: exp.Expr, columns: Columns) -> exp.Expr:
             name = columns.get((found.table.lower(), found.name.lower()))
             if name is None:
                 raise NoOperator("a column of an outer query in this place", found)
-            return field_column(name, found)
+            made = field_column(name, found)
+            return exp.Paren(this=made) if isinstance(found.parent, exp.Dot) else made
         return found
 
     return node.copy().transform(change, copy=False)
@@ -118,6 +120,21 @@ def conjuncts(condition: exp.Expr | None) -> list[exp.Expr]:
     if isinstance(found, exp.Boolean) and found.this:
         return []
     return [found]
+
+
+def with_implied(conditions: list[exp.Expr]) -> list[exp.Expr]:
+    """The conditions, and the equalities that all branches of an OR among them have in common: a
+    join whose condition is such an OR has join keys after all."""
+    found = list(conditions)
+    for condition in conditions:
+        if isinstance(condition, exp.Or):
+            branches = [conjuncts(branch) for branch in condition.flatten()]
+            found += [
+                one.copy()
+                for one in branches[0]
+                if isinstance(one, exp.EQ | exp.NullSafeEQ) and all(one in branch for branch in branches[1:])
+            ]
+    return found
 
 
 def inside(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -6,16 +6,27 @@ join of another kind, or something that reads the rows before it, asks for one r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from everview.change.types import BIGINT, Kind, Type
-from everview.plan.build import joins, lateral, queries
+from everview.plan.build import joins, lateral, queries, reevaluate, subqueries
 from everview.plan.build.context import Context, NoOperator, text_of
-from everview.plan.build.scopes import Columns, conjuncts, free_columns, has_query, is_local, lowered
+from everview.plan.build.scopes import (
+    Columns,
+    Stage,
+    conjuncts,
+    free_columns,
+    has_query,
+    is_local,
+    lowered,
+    with_implied,
+)
 from everview.plan.expressions import Field
 from everview.plan.relations import JoinKind, Relation, Rows, Scan
+from everview.sql.expand import WHOLE
 
 _KINDS = {
     ("LEFT", ""): JoinKind.LEFT,
@@ -47,7 +58,7 @@ class Sources:
 
     def hold(self, conditions: list[exp.Expr]) -> None:
         """Sort conditions into those that can be lowered now and the others."""
-        for condition in conditions:
+        for condition in with_implied(conditions):
             if has_query(condition) or not is_local(condition, self.columns):
                 self.later.append(condition)
             else:
@@ -96,7 +107,8 @@ def _is_comma(join: exp.Join) -> bool:
 
 
 def _join(found: Sources, chain: int, join: exp.Join, where: list[exp.Expr]) -> None:
-    side, kind, method = join.side.upper(), join.kind.upper(), join.method.upper()
+    side, method = join.side.upper(), join.method.upper()
+    kind = join.kind.upper().replace("OUTER", "")
     on = conjuncts(join.args.get("on"))
     if join.args.get("using"):
         raise NoOperator("a join with USING that could not be expanded", join)
@@ -116,6 +128,8 @@ def _join(found: Sources, chain: int, join: exp.Join, where: list[exp.Expr]) -> 
         how = _KINDS[side, kind]
         early = [] if how in (JoinKind.RIGHT, JoinKind.FULL) else _early(found, where)
         left, right = found.together(chain, early), found.add(join.this)
+        if how not in (JoinKind.RIGHT, JoinKind.FULL):
+            right, on = _asked_before(found, join, right, on)
         found.parts.append(joins.join_on(found.context, how, left, right, _lowered(on, found), join))
     elif kind in ("", "INNER", "CROSS") and not side and not method:
         found.parts.append(found.add(join.this))
@@ -126,8 +140,24 @@ def _join(found: Sources, chain: int, join: exp.Join, where: list[exp.Expr]) -> 
         raise NoOperator(f"a {' '.join(word for word in (method, side, kind) if word)} join".lower(), join)
 
 
+def _asked_before(
+    found: Sources, join: exp.Join, right: Relation, on: list[exp.Expr]
+) -> tuple[Relation, list[exp.Expr]]:
+    """Conditions with subqueries that concern the right side alone, asked of it before it is joined."""
+    alias = join.this.alias_or_name.lower()
+    own = {place: name for place, name in found.columns.items() if place[0] == alias}
+    stage = Stage(found.context, right, own)
+    kept = []
+    for condition in on:
+        if has_query(condition) and is_local(condition, own):
+            subqueries.keep(stage, condition)
+        else:
+            kept.append(condition)
+    return stage.relation, kept
+
+
 def _lowered(on: list[exp.Expr], found: Sources) -> list[exp.Expr]:
-    return [lowered(condition, found.columns) for condition in on]
+    return [lowered(condition, found.columns) for condition in with_implied(on)]
 
 
 def _early(found: Sources, where: list[exp.Expr]) -> list[exp.Expr]:
@@ -153,8 +183,8 @@ def one_row(context: Context) -> Rows:
 
 def build_source(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
     """One item of a FROM that reads nothing of the others."""
-    if source.args.get("pivots"):
-        raise NoOperator("a pivot", source)
+    if source.meta.get(WHOLE) or source.args.get("pivots"):
+        return _whole(context, source)
     if isinstance(source, exp.Table) and isinstance(source.this, exp.Identifier):
         return _table(context, source)
     if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table):
@@ -180,6 +210,23 @@ def build_source(context: Context, source: exp.Expr) -> tuple[Relation, Columns]
     if has_query(source):
         raise NoOperator("a table function over a query", source)
     return rows(context, source)
+
+
+def _whole(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
+    """A source that DuckDB evaluates as it stands."""
+    if free_columns(source):
+        raise NoOperator("a query that reads the rows around it", source)
+    recursive = any(with_.args.get("recursive") for with_ in source.find_all(exp.With))
+    pivot = source.find(exp.Pivot)
+    construct = "a recursive query" if recursive else "a pivot" if pivot else "a query of this form"
+    query = exp.select("*").from_(source.copy())
+    piece = reevaluate.whole(context, query, source.alias, NoOperator(construct, pivot or source))
+    return piece.relation, _columns(source.alias, piece.names, piece.outputs)
+
+
+def _columns(alias: str, names: Sequence[str], fields: Sequence[str]) -> Columns:
+    """Where two columns have one name, the first is meant."""
+    return {(alias.lower(), n.lower()): f for n, f in reversed(list(zip(names, fields, strict=True)))}
 
 
 def _renamed_lateral(context: Context, source: exp.Lateral) -> tuple[Relation, Columns]:

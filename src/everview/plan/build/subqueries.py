@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from everview.plan.build import joins, links, queries
+from everview.plan.build import groups, joins, links, queries
 from everview.plan.build.context import NoOperator, field_column, nullable, text_of
 from everview.plan.build.links import Piece
 from everview.plan.build.scopes import Stage, has_query
@@ -30,10 +30,9 @@ from everview.plan.relations import Aggregate, Call, Join, JoinKind, Way
 
 def keep(stage: Stage, condition: exp.Expr) -> None:
     """Keep the rows for which a condition with subqueries holds."""
-    bare, negated = condition.unnest(), False
+    bare, negated = _plainer(condition.unnest()), False
     while isinstance(bare, exp.Not):
-        bare, negated = bare.this.unnest(), not negated
-    bare = _any_as_in(bare)
+        bare, negated = _plainer(bare.this.unnest()), not negated
     if isinstance(bare, exp.Exists) and _keep_existing(stage, bare, negated):
         return
     if isinstance(bare, exp.In) and bare.args.get("query") and _keep_members(stage, bare, negated):
@@ -41,10 +40,21 @@ def keep(stage: Stage, condition: exp.Expr) -> None:
     stage.keep(absorbed(stage, condition))
 
 
-def _any_as_in(node: exp.Expr) -> exp.Expr:
+def _plainer(node: exp.Expr) -> exp.Expr:
+    """``= ANY`` as IN, ``<> ALL`` as NOT IN, and IN of what has one row always as a comparison."""
     if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any) and has_query(node.expression):
-        return exp.In(this=node.this.copy(), query=_query(node.expression).copy())
+        node = exp.In(this=node.this.copy(), query=_query(node.expression).copy())
+    if isinstance(node, exp.NEQ) and isinstance(node.expression, exp.All) and has_query(node.expression):
+        return exp.Not(this=exp.In(this=node.this.copy(), query=_query(node.expression).copy()))
+    if isinstance(node, exp.In) and node.args.get("query") and len(_sides(node)) == 1 and _is_one_row(_query(node)):
+        return exp.EQ(this=node.this.copy(), expression=exp.Subquery(this=_query(node).copy()))
     return node
+
+
+def _is_one_row(query: exp.Expr) -> bool:
+    """Whether a query has one row whatever it reads: an aggregate of everything."""
+    more = ("group", "having", "qualify", "limit", "offset", "with_")
+    return isinstance(query, exp.Select) and groups.is_grouped(query) and not any(query.args.get(part) for part in more)
 
 
 def _query(node: exp.Expr) -> exp.Expr:
@@ -143,14 +153,16 @@ def _first(node: exp.Expr) -> exp.Expr | None:
 
 def _value(stage: Stage, node: exp.Expr) -> str:
     """The text of an expression that stands for a subquery, once joined."""
-    node_in = _any_as_in(node)
+    plainer = _plainer(node)
+    if isinstance(plainer, exp.Not | exp.EQ) and plainer is not node:
+        return text_of(stage.lower(absorbed(stage, plainer)))
     if isinstance(node, exp.Exists):
         piece = queries.build_query(stage.context, _query(node), "", needed=False)
         if piece.empty is not None:
             raise NoOperator("EXISTS of an aggregate", node)
         return _exists(stage, piece, node)
-    if isinstance(node_in, exp.In):
-        return _member(stage, node_in)
+    if isinstance(plainer, exp.In):
+        return _member(stage, plainer)
     if isinstance(node, exp.Binary):
         return _compared(stage, node)
     piece = queries.build_query(stage.context, node, "")
