@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from everview.errors import SqlError, SqlRefusedError, SqlTypeError
+from everview.sql.constants import Resolved, mark_constants, template, with_constants
 from everview.sql.dialects import to_sql, too_deep
 from everview.sql.expand import WHOLE, expanded
 from everview.sql.namespace import Namespace, Relation, fold
@@ -31,8 +32,8 @@ from everview.sql.open_orders import OpenOrder, open_orders
 from everview.sql.positions import error_at, offset_of
 from everview.sql.refusals import refusal
 from everview.sql.scopes import qualified
-from everview.sql.source_names import source_names
-from everview.sql.ties import mark_ties, write_ties
+from everview.sql.source_names import has_names, source_names
+from everview.sql.ties import TIES, mark_ties, write_ties
 from everview.sql.typer import Columns, Described, Failure, storable, typer
 from everview.sql.unknown import unknown_at
 from everview.sql.volatile import refuse_volatile
@@ -92,18 +93,44 @@ def _check(query: exp.Expr, namespace: Namespace, text: str, allow_volatile: boo
     _refuse_open_pivots(tree, text)
     _refuse_row_ids(tree, uses, text)
     mark_ties(tree, text)
+    resolved, columns = _resolved(query, tree, uses, text, allow_duplicates)
+    resolved = write_ties(resolved, text)
+    assert isinstance(resolved, exp.Query)
+    return Checked(resolved, columns, uses, _read_order(resolved), open_orders(resolved, text))
+
+
+_KNOWN: dict[tuple[object, ...], Resolved] = {}
+_MOST_KNOWN = 1000
+"""Queries that were resolved, by what they are without their constants; past so many all are forgotten."""
+
+
+def _resolved(
+    query: exp.Expr, tree: exp.Expr, uses: tuple[Relation, ...], text: str, allow_duplicates: bool
+) -> tuple[exp.Expr, Columns]:
+    constants = mark_constants(tree)
+    named = has_names(query)
+    ties = tuple(TIES in limit.meta for limit in tree.find_all(exp.Limit))
+    key = (template(tree, constants), ties, uses, allow_duplicates)
+    known = _KNOWN.get(key) if named else None
+    again = with_constants(known, tree, constants) if known is not None else None
+    if known is not None and again is not None:
+        return again, known.columns
     inputs = {relation.name: [(column.name, column.type) for column in relation.columns] for relation in uses}
     sql = to_sql(tree)
     described = typer().attempt(sql, inputs)
     if isinstance(described, Failure):
         raise refusal(described, tree, sql, text, uses)
-    described = source_names(query, text, inputs, described)
+    if not named:
+        described = source_names(query, text, inputs, described)
     if not allow_duplicates:
         _refuse_duplicates(described, tree, text)
     columns = _typed(described, tree, text)
-    resolved = write_ties(qualified(tree, uses, inputs, described), text)
-    assert isinstance(resolved, exp.Query)
-    return Checked(resolved, columns, uses, _read_order(resolved), open_orders(resolved, text))
+    found = qualified(tree, uses, inputs, described)
+    if named:
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[key] = Resolved(tree, found.copy(), columns)
+    return found, columns
 
 
 def _typed(described: Described, tree: exp.Expr, text: str) -> Columns:

@@ -26,6 +26,7 @@ from everview.sql.typer import Described, Failure, typer
 from everview.sql.unknown import unknown_at
 
 _QUOTED = r'"((?:[^"]|"")*)"'
+_NOT_IN_TABLE = re.compile(rf"[Tt]able {_QUOTED} does not have a column named {_QUOTED}")
 _TYPE = r"([A-Z][A-Z0-9_]*(?: [A-Z]+)*(?:\([^)]*\))?(?:\[\d*\])*)"
 
 
@@ -113,7 +114,7 @@ _KNOWN: tuple[tuple[str, type[SqlError], str, str | None], ...] = (
         rf"Could not find key {_QUOTED} in struct\s+Candidate Entries: (.*)",
         SqlTypeError,
         r"the struct has no field \1",
-        r"it has \2",
+        r"there is \2",
     ),
     (
         r"aggregate function calls cannot be nested",
@@ -148,9 +149,8 @@ _KNOWN: tuple[tuple[str, type[SqlError], str, str | None], ...] = (
 def _unknown_column(
     failure: Failure, text: str, offset: int | None, width: int, columns: Sequence[str]
 ) -> EverviewError:
-    qualified = re.search(rf"[Tt]able {_QUOTED} does not have a column named {_QUOTED}", failure.message)
-    named = re.search(_QUOTED, failure.message)
-    name = qualified[2] if qualified else failure.name or (named[1] if named else "")
+    qualified = _NOT_IN_TABLE.search(failure.message)
+    name = _name(failure)
     where = f" in {qualified[1]}" if qualified else ""
     near = nearest(name, columns)
     hint = f"did you mean {near}?" if near else None
@@ -231,6 +231,15 @@ def _meant(name: str, existing: Sequence[str], listed: bool = True) -> str | Non
     return f"there are {', '.join(existing[:10])}" if listed and existing else None
 
 
+def _name(failure: Failure) -> str:
+    """The name that the complaint is about, if it is about one."""
+    qualified = _NOT_IN_TABLE.search(failure.message)
+    if qualified:
+        return qualified[2]
+    named = re.search(_QUOTED, failure.message)
+    return failure.name or (named[1] if named else "")
+
+
 def _why(failure: Failure) -> str | None:
     return _sentence(failure.message) if failure.kind == "Conversion" else None
 
@@ -292,8 +301,7 @@ def _place(node: exp.Expr | None, failure: Failure, tree: exp.Expr, text: str) -
     around = offset_of(node if node is not None else tree)
     start = node.meta.get("start") if node is not None else None
     width = int(node.meta["end"]) - start + 1 if node is not None and start is not None else 1
-    named = re.search(_QUOTED, failure.message)
-    name = failure.name or (named[1] if named else "")
+    name = _name(failure)
     if name and around is not None and text[around : around + len(name)].lower() != name.lower():
         # The name itself is what the user looks for: types have no place of their own in a tree.
         places = [found.start() for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)]

@@ -198,18 +198,22 @@ def _fold(tree: exp.Expr) -> None:
             node.meta[AS_OF] = True
         if isinstance(node, exp.Identifier) and not isinstance(node.parent, exp.PropertyEQ | exp.Kwarg):
             node.set("this", fold(node.name))
-        elif isinstance(node, exp.Unnest) or (isinstance(node, exp.Table) and isinstance(node.this, exp.Func)):
-            _name_elements(node)
+    for node in list(tree.find_all(exp.Unnest, exp.Table)):
+        if isinstance(node, exp.Unnest) or isinstance(node.this, exp.Func):
+            _as_list(node)
 
 
-def _name_elements(node: exp.Expr) -> None:
-    """A list taken apart is a table of one column, which has the table's alias as its name."""
+def _as_list(node: exp.Expr) -> None:
+    """A list taken apart is a table of one column, which has the table's alias as its name. So
+    is a series whose ends depend on the row."""
     alias = node.args.get("alias") or exp.TableAlias()
     if not alias.this:
         alias.set("this", _alias_of(node))
     if not alias.columns:
         alias.set("columns", [alias.this.copy()])
     node.set("alias", alias)
+    if isinstance(node.this, exp.GenerateSeries):
+        node.replace(exp.Unnest(expressions=[node.this.copy()], alias=alias.copy()))
 
 
 # ------------------------------------------------------------------ resolving
@@ -231,6 +235,9 @@ def _resolve(holder: exp.Expr, sources: _Sources) -> None:
     for scope in traverse_scope(tree):
         for column in scope.columns:
             _spell(column, scope, sources)
+    for column in tree.find_all(exp.Column):
+        if not column.table and not isinstance(column.find_ancestor(exp.Order, exp.Query), exp.Order):
+            raise _Unresolved(f"{column.name} has no table")
     for table in tree.find_all(exp.Table):
         relation = sources.relations.get(table.name)
         if relation is not None:
@@ -262,10 +269,6 @@ def _whole_rows(scope: Scope, sources: _Sources) -> None:
 
 
 def _spell(column: exp.Column, scope: Scope, sources: _Sources) -> None:
-    if not column.table:
-        if isinstance(column.find_ancestor(exp.Order, exp.Query), exp.Order):
-            return
-        raise _Unresolved(f"{column.name} has no table")
     around: Scope | None = scope
     while around is not None:
         source = around.sources.get(column.table)

@@ -14,20 +14,21 @@ from everview.sql.positions import offset_of
 from everview.sql.typer import Described, Inputs, typer
 
 
-def source_names(query: exp.Expr, text: str, inputs: Inputs, described: Described) -> Described:
-    """What DuckDB says of the query, with the names it gives to the text it was read from."""
+def has_names(query: exp.Expr) -> bool:
+    """Whether every column of a query has a name of its own."""
     first = query
     while isinstance(first, exp.SetOperation | exp.Subquery):
         first = first.this
-    if isinstance(first, exp.Select) and all(_named(part) for part in first.expressions):
-        return described
+    return isinstance(first, exp.Select) and all(
+        isinstance(part, exp.Alias | exp.Column | exp.Star) for part in first.expressions
+    )
+
+
+def source_names(query: exp.Expr, text: str, inputs: Inputs, described: Described) -> Described:
+    """What DuckDB says of the query, with the names it gives to the text it was read from."""
     source = _text_of(query, text)
     found = typer().attempt(source, inputs) if source else None
     return found if isinstance(found, Described) and found.types == described.types else described
-
-
-def _named(part: exp.Expr) -> bool:
-    return isinstance(part, exp.Alias | exp.Column | exp.Star)
 
 
 def _text_of(query: exp.Expr, text: str) -> str | None:
