@@ -369,6 +369,20 @@ def test_the_order_of_reading_is_over_stored_fields() -> None:
     assert (order.sql, order.descending, order.nulls_first) == ('"a.c1"', True, True)
 
 
+def test_an_order_by_what_is_not_there_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="ordered by what its rows do not hold"):
+        ViewInput("v", A, (Sort(expr('"gone"')),))
+
+
+def test_changes_are_redistributed_by_what_they_hold() -> None:
+    plan = planned(figure_6())
+    wrong = tuple(
+        replace(step, inputs=tuple(replace(one, key=('"bt1.gone"',)) for one in step.inputs)) for step in plan.steps
+    )
+    with pytest.raises(DefinitionError, match="by what they do not hold"):
+        replace(plan, steps=wrong)
+
+
 def test_every_plan_survives_being_recorded() -> None:
     plan = plan_group([*figure_5(), ViewInput("v", figure_6())], before_images=False)
     assert MaintenancePlan.from_json(json.loads(json.dumps(plan.to_json()))) == plan

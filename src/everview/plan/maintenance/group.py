@@ -45,6 +45,12 @@ class ViewInput:
     index: tuple[str, ...] = ()
     """For an index: the fields it is by. Its entries are (these fields, row key) and nothing else."""
 
+    def __post_init__(self) -> None:
+        known = self.relation.by_name.keys()
+        lost = sorted({name for sort in self.order for name in sort.by.fields - known} | (set(self.index) - known))
+        if lost:
+            raise DefinitionError(f"view {self.name} is ordered by what its rows do not hold", detail=", ".join(lost))
+
 
 def plan_group(views: Sequence[ViewInput], before_images: bool = True) -> MaintenancePlan:
     """Plan all views of a group together."""

@@ -46,10 +46,25 @@ def aggregate(relation: Aggregate, needed: frozenset[str], context: Context) -> 
     if relation.sets:
         below, key = _expanded(relation, below, key, context)
         fields += [relation.set_number] if relation.set_number else []
-    parts = _Parts(context, below, [one for _, one in sorted({one.sql: one for one in key}.items())])
-    result = parts.together(calls, [parts.call(call) for call in calls])
+    order = [one for _, one in sorted({one.sql: one for one in key}.items())]
+    parts = _Parts(context, below, order)
+    always = [{one.sql: value for one, value in zip(key, values, strict=True)} for values in _always(relation)]
+    there = tuple(tuple(values[one.sql] for one in order) for values in always)
+    result = parts.together(calls, [parts.call(call) for call in calls], there)
     names = {column.name: Expr(quoted(below.name_of(one)), one.type) for column, one in zip(fields, key, strict=True)}
     return replace(result, names=names | result.names)
+
+
+def _always(relation: Aggregate) -> list[list[str]]:
+    """The groups that are there even over nothing: the one of a query without group columns, and
+    of every grouping set without any."""
+    if not relation.groups and not relation.sets:
+        return [[]]
+    return [
+        ["NULL"] * len(relation.groups) + ([str(number)] if relation.set_number else [])
+        for number, columns in enumerate(relation.sets)
+        if not columns
+    ]
 
 
 Held = tuple[tuple[str, str], ...]
@@ -66,7 +81,8 @@ class _Parts:
         self.by = tuple(one.sql for one in key)
         self.subject = by_text(below.draft, self.by)
         self.used: dict[str, Stream] = {}
-        self._use(self._sums(below))
+        self.counted = self._use(self._sums(below))
+        """The part that knows which groups there are."""
 
     def call(self, call: Call) -> tuple[str, Held]:
         """The canonical text of a call, and what it is made of."""
@@ -85,6 +101,7 @@ class _Parts:
         return sql, self._accumulated(self._use(self._sums(different, by)), call, columns, None)
 
     def _use(self, part: Stream) -> Stream:
+        part.draft.parameters["key names"] = tuple(self.below.name_of(one) for one in self.key)
         self.used.setdefault(part.draft.fingerprint, part)
         return part
 
@@ -185,12 +202,15 @@ class _Parts:
         held = [result.names[one.sql].sql for one in row]
         return result, tuple(held[: len(self.key)]), held[len(self.key) :]
 
-    def together(self, calls: Sequence[Call], made: Sequence[tuple[str, Held]]) -> Stream:
+    def together(
+        self, calls: Sequence[Call], made: Sequence[tuple[str, Held]], always: tuple[tuple[str, ...], ...]
+    ) -> Stream:
         """The step that puts the parts together."""
         order = sorted(self.used)
         parts = [self.used[named] for named in order]
         level = max(part.draft.level for part in parts)
-        moved = Place(level, tuple(frozenset({one}) for one in self.by), self.by)
+        by = tuple(quoted(self.below.name_of(one)) for one in self.key)
+        moved = Place(level, tuple(frozenset({one}) for one in by), by)
         inputs = [(part, None if part.draft.level == level else moved) for part in parts]
         columns = [
             Field(computed_name(self.below.labels, sql), call.field.type, call.field.nullable)
@@ -203,6 +223,8 @@ class _Parts:
         parameters = {
             "key": tuple(self.below.name_of(one) for one in self.key),
             "calls": tuple(said[name] for name in sorted(said)),
+            "groups": order.index(self.counted.draft.fingerprint),
+            "always": always,
         }
         draft, slots = self.context.sketch.step(Operator.AGGREGATE, inputs, parameters, self.subject)
         for one in self.key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from everview.plan.expressions import Expr, Field
 from everview.plan.maintenance.context import Context
@@ -96,6 +97,8 @@ def rows_by(
     if joined:
         draft.operator = Operator.REVERSE_JOIN
         draft.state.role = Role.REVERSE_JOIN
+    keyed = replace(below, names={one.sql: one for one in key})
+    keyed.carried_by(draft, keyed.names, slots)  # so that its changes can go on by that key
     return below.carried_by(draft, fields, slots)
 
 

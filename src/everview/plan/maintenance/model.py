@@ -30,7 +30,7 @@ from typing import Any
 from everview.change.schema import KeyPart
 from everview.change.types import Type
 from everview.errors import DefinitionError
-from everview.plan.expressions import Field
+from everview.plan.expressions import Field, fields_of
 from everview.plan.maintenance.fingerprint import member_fingerprint
 from everview.plan.maintenance.recorded import decoded, encoded
 
@@ -241,16 +241,23 @@ class MaintenancePlan:
     """The logs tell the old rows, so there is no DELTA state."""
 
     def __post_init__(self) -> None:
-        known: set[str] = set()
+        known: dict[str, Step] = {}
         for step in self.steps:
-            unknown = [found.step for found in step.inputs if found.step not in known]
-            if unknown:
-                raise DefinitionError(f"step {step.operator.value} {step.title} reads what is not before it")
-            known.add(step.fingerprint)
+            for found in step.inputs:
+                source = known.get(found.step)
+                if source is None:
+                    raise DefinitionError(f"step {step.operator.value} {step.title} reads what is not before it")
+                emitted = {field.name for field in source.fields}
+                if any(not fields_of(sql) <= emitted for sql in found.key or ()):
+                    raise DefinitionError(
+                        f"step {step.operator.value} {step.title} is sent changes by what they do not hold",
+                        detail=f"by {found.key}, of {sorted(emitted)}",
+                    )
+            known[step.fingerprint] = step
         if len(known) != len(self.steps):
             raise DefinitionError("a plan holds a step twice")
         placed = [fingerprint for zone in self.zones for fingerprint in zone.steps]
-        if len(placed) != len(known) or set(placed) != known:
+        if len(placed) != len(known) or set(placed) != known.keys():
             raise DefinitionError("every step of a plan is in exactly one zone")
         if any(view.step not in known for view in self.views):
             raise DefinitionError("a view is written by a step of the plan")

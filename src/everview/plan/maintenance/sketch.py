@@ -230,11 +230,10 @@ class Sketch:
 
 
 def _edge(source: Draft, place: Place, level: int) -> tuple[str, ...] | None:
-    if place.key is not None:
+    if place.key is not None or source.level == level:
         return place.key
-    if source.level == level:
-        return None
-    return tuple(min(part) for part in place.located or ())
+    there = source.columns.keys()
+    return tuple(min(sql for sql in part if fields_of(sql) <= there) for part in place.located or ())
 
 
 def resolved(slots: Sequence[Slot], constants: Sequence[str]) -> tuple[str, ...]:
