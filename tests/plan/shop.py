@@ -9,6 +9,7 @@ import duckdb
 from everview.change.schema import Column
 from everview.change.types import parse_type
 from everview.plan.build import Built, build
+from everview.plan.build.sources import ROW
 from everview.sql.check import check
 from everview.sql.namespace import Names, Relation
 from everview.sql.parse import parse
@@ -23,9 +24,9 @@ TABLES = {
         "order_id INTEGER, line INTEGER, product INTEGER, quantity INTEGER, moment TIMESTAMP",
         ("order_id", "line"),
     ),
-    "visits": ("customer INTEGER, page VARCHAR", ("row_id",)),
+    "visits": ("customer INTEGER, page VARCHAR", ()),
 }
-"""Columns and key. ``visits`` has no key of its own: row_id is hidden."""
+"""Columns and key. ``visits`` has no key: equal rows may repeat."""
 
 
 def relations() -> tuple[Relation, ...]:
@@ -35,7 +36,7 @@ def relations() -> tuple[Relation, ...]:
             Column(word, parse_type(kind), nullable=word not in key)
             for word, kind in (column.strip().split(" ", 1) for column in columns.split(", "))
         )
-        found.append(Relation(name, "table", made, key, bag=key == ("row_id",)))
+        found.append(Relation(name, "table", made, key, bag=not key))
     return tuple(found)
 
 
@@ -67,7 +68,7 @@ def filled(seed: int, rows: int = 12) -> duckdb.DuckDBPyConnection:
         )
 
     for name, (columns, key) in TABLES.items():
-        more = ", row_id BIGINT" if key == ("row_id",) else ""
+        more = "" if key else f", {ROW} BIGINT"
         connection.execute(f"CREATE TABLE {name} ({columns}{more})")
     values = {
         "orders": [f"({n}, {some(1, 6)}, {some(0, 4)}, {some(0, 8)} / 4.0, {tags()}, {at()})" for n in range(rows)],

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from everview.change.schema import RESERVED
 from everview.change.types import BIGINT, Kind, Type
 from everview.plan.build import joins, lateral, queries, reevaluate, subqueries
 from everview.plan.build.context import Context, NoOperator, text_of
@@ -27,6 +28,9 @@ from everview.plan.build.scopes import (
 from everview.plan.expressions import Field
 from everview.plan.relations import JoinKind, Relation, Rows, Scan
 from everview.sql.expand import WHOLE
+
+ROW = f"{RESERVED}row"
+"""The hidden column that tells rows apart where equal ones may repeat."""
 
 _KINDS = {
     ("LEFT", ""): JoinKind.LEFT,
@@ -250,8 +254,9 @@ def _table(context: Context, source: exp.Table) -> tuple[Relation, Columns]:
         names = _alias_columns(source, piece.names)
         return piece.relation, {(alias.lower(), n.lower()): f for n, f in zip(names, piece.outputs, strict=True)}
     relation = scan(context, source)
-    names = _alias_columns(source, tuple(column.name for column in relation.columns))
-    return relation, {(alias.lower(), n.lower()): field.name for n, field in zip(names, relation.fields, strict=True)}
+    shown = relation.shown
+    names = _alias_columns(source, tuple(c.name for c in relation.columns if not c.hidden))
+    return relation, {(alias.lower(), n.lower()): field.name for n, field in zip(names, shown, strict=True)}
 
 
 def scan(context: Context, source: exp.Table) -> Scan:
@@ -260,9 +265,11 @@ def scan(context: Context, source: exp.Table) -> Scan:
     if found is None:
         raise NoOperator(f"the table {source.name}", source)
     columns = [Field(column.name, column.type, column.nullable) for column in found.columns]
-    named = {column.name for column in found.columns}
-    hidden = [Field(name, BIGINT, nullable=False, hidden=True) for name in found.key if name not in named]
-    return Scan(found.name, context.names.fresh(source.alias_or_name), (*columns, *hidden), found.key)
+    alias = context.names.fresh(source.alias_or_name)
+    if found.bag:
+        row = Field(ROW, BIGINT, nullable=False, hidden=True)
+        return Scan(found.name, alias, (*columns, row), (ROW,))
+    return Scan(found.name, alias, tuple(columns), found.key)
 
 
 def rows(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
