@@ -37,9 +37,7 @@ class Planner:
         if isinstance(statement, CreateTable):
             columns = tuple(c for c in statement.schema.columns if not c.name.startswith("__"))
             key = () if statement.hidden_key else statement.schema.key
-            self.relations[statement.name] = Relation(
-                statement.name, "table", columns, key, bag=statement.hidden_key
-            )
+            self.relations[statement.name] = Relation(statement.name, "table", columns, key, bag=statement.hidden_key)
             return f"table {statement.name}"
         if isinstance(statement, CreateView):
             raise DefinitionError("named queries are tried in tests/sql")
