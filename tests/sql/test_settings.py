@@ -16,7 +16,7 @@ SHARED = """SELECT * FROM (SELECT l.a AS la, r.b AS rb, r.id AS rid FROM t l LEF
         ("SELECT 1 / 0, 1.0 / 0, 1 % 0", [(None, None, None)]),
         ("SELECT x FROM (VALUES (1), (NULL), (2)) AS v(x) ORDER BY x", [(1,), (2,), (None,)]),
         ("SELECT x FROM (VALUES (1), (NULL), (2)) AS v(x) ORDER BY x DESC", [(None,), (2,), (1,)]),
-        ("SELECT typeof(NULL)", [("INTEGER",)]),
+        ("SELECT column_type FROM (DESCRIBE SELECT NULL AS x)", [("INTEGER",)]),
         ("SELECT current_setting('TimeZone')", [("UTC",)]),
     ],
 )
