@@ -124,6 +124,8 @@ OPERATORS = (
     "preceding and current row) is not null as f, count(*) over (partition by customer order by amount "
     "groups between 1 preceding and 1 following) as c from orders",
     "select id, case when amount > (select avg(amount) from orders) then 'h' else 'l' end as x from orders",
+    "select count(*) from orders o where exists (select 1 from items i where i.order_id = o.id and exists"
+    " (select 1 from customers c where c.id = i.product and c.since = o.amount))",
     "select o.id, c.name from orders o join (customers c join visits v on v.customer = c.id) on o.customer = c.id",
     "select a.id, b.id as b from orders a left join orders b on a.customer = b.customer, customers c "
     "where c.id = a.customer",
@@ -148,6 +150,8 @@ OPERATORS = (
     "select id from orders o where 1 < (select count(distinct i.product) + count(*) from items i where "
     "i.order_id = o.id)",
     "select id, coalesce((select sum(quantity) from items i where i.order_id = o.id), -1) as s from orders o",
+    "select id, (select sum(quantity) from items i where i.order_id = o.id and i.quantity > o.amount) as "
+    "s from orders o",
     "select id from orders o where exists (select product from items i where i.order_id = o.id group by "
     "product having count(*) > 1)",
     "select id from orders o where o.amount in (select count(*) from items i where i.order_id = o.id)",
@@ -248,6 +252,10 @@ OPERATORS = (
     "o.customer group by p.customer)",
     "select id, (select count(*) from visits v join customers c on c.id = v.customer where v.customer = "
     "o.customer) as n from orders o",
+    "select o.id, l.m from orders o cross join lateral (select max(i.quantity) + o.amount as m from items"
+    " i where i.order_id = o.id) l",
+    "select o.id, l.id as d from orders o, lateral (select p.id from orders p where p.customer = "
+    "o.customer and p.id > o.id order by p.id limit 2) l",
     "select a.id from orders a, orders b, orders c where a.customer = b.customer and b.amount = c.amount "
     "and a.id < b.id and c.id <> a.id",
     "select a.id, b.id as b from orders a join customers b on a.customer + 1 = b.id * 1",
@@ -263,6 +271,22 @@ OPERATORS = (
     "moment::date as d from orders",
     "select date_trunc('hour', moment) as h, count(*) as n from orders group by all",
     "select id, 7 / 2 as i, amount / 0 as z, price / 0 as f from orders",
+    "select id, (select sum(quantity) from items i where i.order_id = o.id and i.quantity > o.amount) as "
+    "s from orders o",
+    "select id, (select count(*) from items i where i.quantity > o.amount and i.order_id = o.id) as s from orders o",
+    "select o.id, l.m from orders o cross join lateral (select max(i.quantity) + o.amount as m from items"
+    " i where i.order_id = o.id) l",
+    "select o.id, l.id as d from orders o, lateral (select p.id from orders p where p.customer = "
+    "o.customer and p.id > o.id order by p.id limit 2) l",
+    "select count(*) from orders o where exists (select 1 from items i where i.order_id = o.id and exists"
+    " (select 1 from customers c where c.id = i.product and c.since = o.amount))",
+    "select id from orders o where o.amount > (select avg(p.amount) from orders p where p.customer = "
+    "o.customer and p.id <> o.id)",
+    "select id from orders o where exists (select 1 from items i where i.order_id = o.id and i.quantity >"
+    " o.amount) or o.amount is null",
+    "select customer, (select count(*) from visits v where v.customer > g.customer and v.customer = "
+    "g.customer + 1) as n from (select distinct customer from orders) g",
+    "select id from orders o where o.amount in (select i.quantity + o.id from items i where i.order_id = o.id)",
     "select customer, page, o.id from orders o join visits using (customer)",
     "select customer, page, amount from (select customer, page from visits) v natural full join orders",
 )
@@ -281,20 +305,14 @@ REEVALUATED = (
     "row_number() over (partition by order_id, moment order by line) = 1) i on o.id = i.order_id and "
     "o.moment >= i.moment",
     "select id from orders limit 10 percent",
-    "select count(*) from orders o where exists (select 1 from items i where i.order_id = o.id and exists"
-    " (select 1 from customers c where c.id = i.product and c.since = o.amount))",
     "select * from (pivot orders on amount in (0, 1, 2) using count(*) group by customer)",
-    "select id, (select sum(quantity) from items i where i.order_id = o.id and i.quantity > o.amount) as "
-    "s from orders o",
     "select id, unnest(tags) as a, unnest(list_value(1, 2)) as b from orders",
-    "select o.id, l.m from orders o cross join lateral (select max(i.quantity) + o.amount as m from items"
-    " i where i.order_id = o.id) l",
-    "select o.id, l.id as d from orders o, lateral (select p.id from orders p where p.customer = "
-    "o.customer and p.id > o.id order by p.id limit 2) l",
     "select o.id, c.id as c from orders o full join customers c on true",
     "select o.id from orders o semi join customers c on o.amount < c.since",
     "select o.id from orders o anti join customers c on o.amount < c.since",
     "select o.id, p.id as p from (select id from orders order by id) o positional join (select id from "
     "customers order by id) p",
+    "select id, (select count(*) from items i where i.quantity > o.amount) as s from orders o",
+    "select id from orders o where exists (select 1 from items i where i.order_id = o.id having count(*) > 1)",
 )
 """With a part that is re-evaluated."""

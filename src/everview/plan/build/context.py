@@ -61,6 +61,15 @@ class NoOperator(Exception):
         self.node = node
 
 
+@dataclass(frozen=True)
+class Around:
+    """The rows around a subquery, as an input of it."""
+
+    relation: Relation
+    fields: Mapping[str, str]
+    """What the fields are called in the subquery, and what around it: the key, and what is read."""
+
+
 @dataclass
 class Context:
     """Shared by all builders of one query."""
@@ -73,6 +82,8 @@ class Context:
     notices: list[Notice] = field(default_factory=list)
     named: dict[str, exp.Expr] = field(default_factory=dict)
     """WITH queries in sight, by name in lower case."""
+    around: dict[str, Around] = field(default_factory=dict)
+    """Rows around subqueries that these read, by the name they have there."""
 
     def typed(self, texts: Iterable[str], *relations: Relation) -> list[Expr]:
         """Expressions over the fields of the relations, with their types."""

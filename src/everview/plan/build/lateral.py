@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from everview.change.types import BIGINT, Kind
-from everview.plan.build import links, queries
+from everview.plan.build import around, links
 from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.build.scopes import Columns, Stage, free_columns
 from everview.plan.expressions import Expr, Field
@@ -29,7 +29,7 @@ def joined(
     stage = Stage(context, left, dict(columns))
     inner = source.this if isinstance(source, exp.Lateral) else source
     if isinstance(inner, exp.Subquery):
-        piece = queries.build_query(context, inner.this, source.alias)
+        piece = around.linked(stage, inner.this, source.alias, plain=False)
         outputs = links.attach_rows(stage, piece, outer, source)
         alias = source.args.get("alias")
         given = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []

@@ -13,11 +13,11 @@ from sqlglot import exp
 
 from everview.plan.build import groups, lateral, order, subqueries, windows
 from everview.plan.build.calls import windows as windows_in
-from everview.plan.build.context import Context, NoOperator, field_column, nullable, text_of
+from everview.plan.build.context import Around, Context, NoOperator, field_column, nullable, text_of
 from everview.plan.build.links import Link, Piece
 from everview.plan.build.scopes import Columns, Stage, by_key, conjuncts, has_query, inside, is_local
 from everview.plan.build.sources import from_clause
-from everview.plan.expressions import Definition, Expr, Field, of_field, replaced
+from everview.plan.expressions import Definition, Expr, Field, of_field, quoted, replaced
 from everview.plan.relations import Distinct, Sort, TopK, project
 
 
@@ -30,6 +30,7 @@ class _Select:
     links: list[Link] = field(default_factory=list)
     rest: list[exp.Expr] = field(default_factory=list)
     empty: dict[str, str] | None = None
+    around: Around | None = None
 
     @property
     def partition(self) -> tuple[str, ...]:
@@ -44,7 +45,9 @@ def build_select(context: Context, query: exp.Expr, alias: str | None, needed: b
     windows.named_windows(query)
     windows.push_first_rows(query)
     relation, columns, later = from_clause(context, query)
-    made = _Select(query, Stage(context, relation, columns))
+    made = _Select(query, Stage(context, relation, columns), around=context.around.get(query.meta.get("around", "")))
+    if made.around is not None:
+        made.links += [Link(new, field_column(old), nulls_match=True) for new, old in made.around.fields.items()]
     for condition in later:
         if is_local(condition, columns):
             subqueries.keep(made.stage, condition)
@@ -209,7 +212,7 @@ def _columns(made: _Select, alias: str | None) -> Piece:
     for name, expression in zip(names, made_of, strict=True):
         own_name = name if prefix is None else context.names.fresh(f"{prefix}.{name}")
         outputs.append((Field(own_name, expression.type, nullable(expression, stage.relation)), expression))
-    empty = tuple(_empty(e, made.empty) for e in made_of) if made.empty is not None else None
+    empty = tuple(_empty(e, made) for e in made_of) if made.empty is not None else None
     fields = tuple(f.name for f, _ in outputs)
     if distinct is not None and on is None:
         return _distinct(made, outputs, fields, names, empty, wanted, alias)
@@ -232,14 +235,14 @@ def _renamed(made: _Select, passed: dict[str, str]) -> tuple[Link, ...]:
     return tuple(replace(link, inner=passed[link.inner]) for link in made.links)
 
 
-def _empty(expression: Expr, empty: dict[str, str] | None) -> str:
+def _empty(expression: Expr, made: _Select) -> str:
     """What an output is over nothing."""
-    assert empty is not None
+    assert made.empty is not None
     plain = expression.field
-    if plain is not None and plain in empty:
-        return empty[plain]
-    text = replaced(expression.sql, empty)
-    return f"CAST({text} AS {expression.type})"
+    if plain is not None and plain in made.empty:
+        return made.empty[plain]
+    outer = {new: quoted(old) for new, old in made.around.fields.items()} if made.around else {}
+    return f"CAST({replaced(expression.sql, {**made.empty, **outer})} AS {expression.type})"
 
 
 def _distinct(

@@ -249,6 +249,9 @@ def _alias_columns(source: exp.Expr, names: tuple[str, ...]) -> list[str]:
 def _table(context: Context, source: exp.Table) -> tuple[Relation, Columns]:
     name = source.name.lower()
     alias = source.alias_or_name
+    if name in context.around:
+        around = context.around[name]
+        return around.relation, {(name, field.lower()): field for field in around.fields}
     if name in context.named and not source.db:
         piece = queries.build_query(context, context.named[name].copy(), alias)
         names = _alias_columns(source, piece.names)

@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from everview.plan.build import groups, joins, links, queries
+from everview.plan.build import around, groups, joins, links
 from everview.plan.build.context import NoOperator, field_column, nullable, text_of
 from everview.plan.build.links import Piece
 from everview.plan.build.scopes import Stage, has_query
@@ -66,7 +66,7 @@ def _query(node: exp.Expr) -> exp.Expr:
 
 
 def _keep_existing(stage: Stage, node: exp.Exists, negated: bool) -> bool:
-    piece = queries.build_query(stage.context, _query(node), "", needed=False)
+    piece = around.linked(stage, _query(node), needed=False, plain=False)
     if piece.empty is not None:
         raise NoOperator("EXISTS of an aggregate", node)
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
@@ -84,7 +84,7 @@ def _keep_members(stage: Stage, node: exp.In, negated: bool) -> bool:
     sides = _sides(node)
     if any(has_query(side) for side in sides):
         return False
-    piece = queries.build_query(stage.context, _query(node), "")
+    piece = around.linked(stage, _query(node), plain=negated)
     if len(piece.outputs) != len(sides):
         raise NoOperator("IN of rows of this form", node)
     if piece.empty is not None and (negated or any(value != "NULL" for value in piece.empty)):
@@ -157,7 +157,7 @@ def _value(stage: Stage, node: exp.Expr) -> str:
     if isinstance(plainer, exp.Not | exp.EQ) and plainer is not node:
         return text_of(stage.lower(absorbed(stage, plainer)))
     if isinstance(node, exp.Exists):
-        piece = queries.build_query(stage.context, _query(node), "", needed=False)
+        piece = around.linked(stage, _query(node), needed=False)
         if piece.empty is not None:
             raise NoOperator("EXISTS of an aggregate", node)
         return _exists(stage, piece, node)
@@ -165,11 +165,15 @@ def _value(stage: Stage, node: exp.Expr) -> str:
         return _member(stage, plainer)
     if isinstance(node, exp.Binary):
         return _compared(stage, node)
-    piece = queries.build_query(stage.context, node, "")
+    piece = around.linked(stage, _query(node) if _is_bare(node) else node)
     if len(piece.outputs) != 1:
         raise NoOperator("a subquery of several columns as a value", node)
     (text,) = links.attach(stage, links.single(stage, piece, node), node)
     return text
+
+
+def _is_bare(node: exp.Expr) -> bool:
+    return not any(node.args.get(part) for part in ("order", "limit", "offset", "with_"))
 
 
 def _exists(stage: Stage, piece: Piece, node: exp.Expr) -> str:
@@ -182,7 +186,7 @@ def _member(stage: Stage, node: exp.In) -> str:
     sides = _sides(node)
     if len(sides) != 1 or has_query(sides[0]):
         raise NoOperator("IN of rows in this place", node)
-    piece = queries.build_query(stage.context, _query(node), "")
+    piece = around.linked(stage, _query(node))
     if piece.empty is not None or piece.rest:
         raise NoOperator("IN of a subquery linked in this way", node)
     value = stage.expr(sides[0])
@@ -210,7 +214,7 @@ def _compared(stage: Stage, node: exp.Binary) -> str:
     every = isinstance(node.expression, exp.All)
     if type(node) not in _ANY_OF or has_query(node.this):
         raise NoOperator("a comparison with ANY or ALL of this form", node)
-    piece = queries.build_query(stage.context, _query(node.expression), "")
+    piece = around.linked(stage, _query(node.expression))
     if piece.empty is not None or piece.rest or len(piece.outputs) != 1:
         raise NoOperator("a comparison with ANY or ALL of a subquery of this form", node)
     context = stage.context
