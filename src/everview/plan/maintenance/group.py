@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from everview.change.types import VARCHAR
 from everview.errors import DefinitionError
 from everview.plan.expressions import Expr, Field, quoted
 from everview.plan.maintenance.compiler import COMPILED_BY
@@ -29,6 +30,7 @@ from everview.plan.maintenance.model import (
     ShownColumn,
     TableUse,
 )
+from everview.plan.maintenance.rowwise import ROW_ID
 from everview.plan.maintenance.sketch import Draft, Sketch, Slot, StateDraft, Stream, place_for, resolved
 from everview.plan.maintenance.zoning import zones_of
 from everview.plan.relations import Relation, Scan, Sort
@@ -114,6 +116,7 @@ class _Planner:
         )
         names = {column.name: Expr(quoted(column.stored), column.type) for column in compiled.columns}
         hidden = {name: found for name, found in compiled.stream.names.items() if name not in names}
+        names[ROW_ID] = _row_id([compiled.stream.draft.columns[stored] for stored in compiled.key])
         self.streams[name] = Stream(compiled.stream.draft, compiled.stream.labels, hidden | names, own)
 
     def _view(self, name: str) -> Stream | None:
@@ -153,6 +156,15 @@ class _Planner:
             tuple(ReadOrder(stream.over(one.by).sql, one.descending, one.nulls_first) for one in view.order),
             tuple(self.sketch.touched),
         )
+
+
+def _row_id(key: Sequence[Field]) -> Expr:
+    """One value for a key: the field itself, or the texts of all, each after its length."""
+    if len(key) == 1:
+        return Expr(quoted(key[0].name), key[0].type)
+    texts = [f"CAST({quoted(field.name)} AS VARCHAR)" for field in key]
+    told = [f"COALESCE(LENGTH({text}) || ':' || {text}, '-')" for text in texts]
+    return Expr(" || ".join(told) or "''", VARCHAR)
 
 
 def _tables(drafts: Sequence[Draft]) -> tuple[TableUse, ...]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from everview.change.types import Type
+from collections.abc import Sequence
+from dataclasses import replace
+
+from everview.change.types import VARCHAR
 from everview.plan.expressions import Expr, Field, quoted
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.family import template_of
@@ -10,6 +13,10 @@ from everview.plan.maintenance.model import Operator
 from everview.plan.maintenance.names import column_name, computed_name, numbered_from
 from everview.plan.maintenance.sketch import Place, Stream
 from everview.plan.relations import Filter, Project, Rows, Scan, Union, Unnest
+
+ROW_ID = ""
+"""What tells the rows of a view apart, in one value, under this name: a query over a view that does
+not show its key reads it as the view's hidden row id."""
 
 LONGEST = 4_000
 """Characters up to which a computed column is carried as an expression. Beyond, it is computed:
@@ -21,7 +28,7 @@ def scan(relation: Scan, needed: frozenset[str], context: Context) -> Stream:
     names = {f"{relation.alias}.{column.name}": column for column in relation.columns}
     view = context.views(relation.table)
     if view is not None:
-        return Stream(view.draft, view.labels, {name: view.names[names[name].name] for name in needed}, view.slots)
+        return replace(view, names={name: view.names.get(names[name].name, view.names[ROW_ID]) for name in needed})
     draft, slots = context.sketch.step(Operator.DELTA, (), {"table": relation.table}, relation.table)
     key = [column_name(relation.table, name) for name in relation.primary]
     draft.located = tuple(frozenset({quoted(name)}) for name in key)
@@ -109,7 +116,7 @@ def union(relation: Union, needed: frozenset[str], context: Context) -> Stream:
     all of them are needed."""
     columns = relation.fields
     streams: list[Stream] = []
-    sent: list[tuple[str | None, ...]] = []
+    sent: list[list[Expr]] = []
     apart = True
     for number, part in enumerate(relation.parts):
         shown = [column.name for column in part.shown]
@@ -118,11 +125,11 @@ def union(relation: Union, needed: frozenset[str], context: Context) -> Stream:
         streams.append(below)
         branch = Expr(str(number), columns[len(shown)].type)
         found = [*(below.names[name] for name in shown), branch]
-        found += [below.names[name] if name is not None else Expr("NULL", branch.type) for name in places]
-        kinds = [part.field(name).type for name in shown] + [column.type for column in columns[len(shown) :]]
-        sent.append(tuple(_cast(one, kind, to) for one, kind, to in zip(found, kinds, columns, strict=True)))
+        found += [below.names[name] if name is not None else _NOTHING for name in places]
+        sent.append(found)
         keys = {below.names[name].sql for name in part.key}
         apart = apart and below.draft.located is not None and all(one & keys for one in below.draft.located)
+    columns = tuple(_typed(column, [row[n] for row in sent]) for n, column in enumerate(columns))
     level = max(below.draft.level for below in streams)
     inputs = [
         (below, _moved(below, part.key, level) if below.draft.level < level else None)
@@ -134,7 +141,7 @@ def union(relation: Union, needed: frozenset[str], context: Context) -> Stream:
     draft, slots = context.sketch.step(
         Operator.UNION,
         inputs,
-        {"columns": tuple(stored), "inputs": tuple(sent)},
+        {"columns": tuple(stored), "inputs": tuple(tuple(map(_cast, row, columns)) for row in sent)},
         " + ".join(below.draft.subject for below in streams),
     )
     draft.located = tuple(frozenset({quoted(name)}) for name in stored[count:]) if apart else None
@@ -148,5 +155,16 @@ def _moved(below: Stream, key: tuple[str, ...], level: int) -> Place:
     return Place(level, tuple(frozenset({one}) for one in by), by)
 
 
-def _cast(expression: Expr, kind: Type, column: Field) -> str:
-    return expression.sql if kind == column.type else f"CAST({expression.sql} AS {column.type})"
+_NOTHING = Expr("NULL", VARCHAR)
+
+
+def _typed(column: Field, sent: Sequence[Expr]) -> Field:
+    """A hidden key holds what the inputs have there: the row ids of views are of various types."""
+    kinds = {one.type for one in sent if one is not _NOTHING}
+    if not column.hidden or kinds <= {column.type}:
+        return column
+    return replace(column, type=kinds.pop() if len(kinds) == 1 else VARCHAR)
+
+
+def _cast(expression: Expr, column: Field) -> str:
+    return expression.sql if expression.type == column.type else f"CAST({expression.sql} AS {column.type})"
