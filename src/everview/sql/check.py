@@ -12,9 +12,8 @@ The steps, in order:
 4. columns are tied to their sources (:mod:`everview.sql.scopes`);
 5. WITH TIES becomes a rank (:mod:`everview.sql.ties`).
 
-    >>> found = check(tree, Names([orders]), "SELECT customer, sum(amount) FROM orders GROUP BY 1")
-    >>> found.columns
-    (('customer', Type('INTEGER')), ('sum(amount)', Type('DOUBLE')))
+For ``SELECT customer, sum(amount) FROM orders GROUP BY 1`` the columns are
+``(('customer', Type('INTEGER')), ('sum(amount)', Type('DOUBLE')))``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ One sentence: a :class:`Typer` holds an empty database in memory in which the in
 exist without rows, and lets DuckDB's own binder say what columns and types the query has, or
 what is wrong with it.
 
-    >>> typer().describe("SELECT a / 2 AS half, sum(b) FROM t GROUP BY ALL", {"t": [("a", INTEGER), ("b", INTEGER)]})
+    >>> tables = {"t": [("a", parse_type("INTEGER")), ("b", parse_type("INTEGER"))]}
+    >>> typer().describe("SELECT a / 2 AS half, sum(b) FROM t GROUP BY ALL", tables)
     (('half', Type('INTEGER')), ('sum(b)', Type('HUGEINT')))
 
 So there is no second opinion about types, implicit casts, overloads or the names of columns
