@@ -18,6 +18,7 @@ from everview.errors import (
     EverviewError,
     SqlError,
     SqlRefusedError,
+    SqlSyntaxError,
     SqlTypeError,
     UnknownObjectError,
 )
@@ -340,6 +341,25 @@ def test_what_is_wrong_is_named_with_its_place(
         checked(text)
     assert says in raised.value.message
     assert hint is None or (raised.value.hint is not None and hint in raised.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "unexpected", "place"),
+    [
+        ("SELECT id,, amount FROM orders", "','", (1, 11)),
+        ("SELECT id FROM orders BY", "'BY'", (1, 23)),
+        ("SELECT 1 AS a;\nSELECT max(id m FROM orders; SELECT 2 AS b", "'m'", (2, 15)),
+        ("SELECT CASE id WHEN 1 'one' END AS c FROM orders", "\"'one'\"", (1, 23)),
+    ],
+)
+def test_what_sqlglot_reads_and_duckdb_does_not_is_an_error(text: str, unexpected: str, place: tuple[int, int]) -> None:
+    checked("SELECT id, amount FROM orders")
+    with pytest.raises(SqlSyntaxError) as raised:
+        for statement in parse(text):
+            assert isinstance(statement, Select)
+            check(statement.query, namespace(), statement.source)
+    assert unexpected in raised.value.message
+    assert (raised.value.line, raised.value.column) == place
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from everview.sql.open_orders import OpenOrder, open_orders
 from everview.sql.positions import error_at, offset_of
 from everview.sql.refusals import refusal
 from everview.sql.scopes import qualified
-from everview.sql.source_names import has_names, source_names
+from everview.sql.source_text import as_written, has_names, wording
 from everview.sql.ties import TIES, mark_ties, write_ties
 from everview.sql.typer import Columns, Described, Failure, storable, typer
 from everview.sql.unknown import unknown_at
@@ -109,7 +109,7 @@ def _resolved(
     constants = mark_constants(tree)
     named = has_names(query)
     ties = tuple(TIES in limit.meta for limit in tree.find_all(exp.Limit))
-    key = (template(tree, constants), ties, uses, allow_duplicates)
+    key = (template(tree, constants), wording(query, text), ties, uses, allow_duplicates)
     known = _KNOWN.get(key) if named else None
     again = with_constants(known, tree, constants) if known is not None else None
     if known is not None and again is not None:
@@ -119,8 +119,7 @@ def _resolved(
     described = typer().attempt(sql, inputs)
     if isinstance(described, Failure):
         raise refusal(described, tree, sql, text, uses)
-    if not named:
-        described = source_names(query, text, inputs, described)
+    described = as_written(query, text, inputs, described)
     if not allow_duplicates:
         _refuse_duplicates(described, tree, text)
     columns = _typed(described, tree, text)

@@ -148,6 +148,8 @@ class _Expansion:
 
     def _relation(self, table: exp.Table, names: _Names) -> Relation:
         schema = table.args.get("db")
+        if schema is not None and not isinstance(schema, exp.Identifier):
+            raise self._error(SqlRefusedError, table, f"{to_sql(table)} is not a table")
         if schema is not None and (fold(schema.name) != "main" or table.args.get("catalog")):
             hint = f"write {table.name}: all tables and views share one schema"
             raise unknown_at(self._text, offset_of(schema), f"there is no schema {schema.name}", hint=hint)
@@ -264,7 +266,7 @@ class _Expansion:
 def _without_schema(column: exp.Column) -> None:
     """``main.orders.amount`` is ``orders.amount``: there is one schema only."""
     schema = column.args.get("db")
-    if schema is not None and fold(schema.name) == "main" and not column.args.get("catalog"):
+    if isinstance(schema, exp.Identifier) and fold(schema.name) == "main" and not column.args.get("catalog"):
         column.set("db", None)
 
 

@@ -28,6 +28,7 @@ smallest subqueries of FROM at fault stay whole, or else the query itself:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -37,6 +38,7 @@ from sqlglot.optimizer.qualify_tables import qualify_tables
 from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
+from everview.errors import SqlRefusedError
 from everview.sql.column_sets import column_sets
 from everview.sql.dialects import Everview, to_sql
 from everview.sql.expand import WHOLE
@@ -48,6 +50,7 @@ from everview.sql.typer import Described, Inputs, typer
 from everview.sql.union_by_name import union_by_name
 
 _HIDDEN = "__whole_"
+_WORD = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 
 
 class _Unresolved(Exception):
@@ -99,7 +102,10 @@ def qualified(query: exp.Expr, relations: tuple[Relation, ...], inputs: Inputs, 
             found = _resolved(retried, sources, described)
     if found is None:
         found = _resolved(_whole_query(query), sources, described)
-    assert found is not None, "a query that reads one subquery can be resolved"
+    if found is None:
+        raise SqlRefusedError(
+            "the columns of the query cannot be told apart", hint="give each a simple name of its own: … AS name"
+        )
     return found
 
 
@@ -242,6 +248,9 @@ def _resolve(holder: exp.Expr, sources: _Sources) -> None:
         relation = sources.relations.get(table.name)
         if relation is not None:
             table.set("this", exp.to_identifier(relation.name, quoted=True))
+    for name in tree.find_all(exp.Identifier):
+        if not _WORD.fullmatch(name.name):
+            name.set("quoted", True)
 
 
 AFTER = (joined_columns, named_windows, grouping)

@@ -20,6 +20,11 @@ from everview.sql.positions import error_at, offset_of
 TIES = "with_ties"
 
 
+def has_ties(tree: exp.Expr) -> bool:
+    """Whether a query, as it was read, says WITH TIES somewhere."""
+    return any(options.args.get("with_ties") for options in tree.find_all(exp.LimitOptions))
+
+
 def mark_ties(tree: exp.Expr, text: str) -> None:
     """Make FETCH and WITH TIES plain LIMITs, the latter with a mark."""
     for query in tree.find_all(exp.Query):

@@ -1,0 +1,102 @@
+"""What DuckDB itself makes of the text that a query was read from.
+
+One sentence: sqlglot reads more than DuckDB does and writes it otherwise, so where the user's
+own words can be found and are DuckDB's SQL, DuckDB says whether they are well formed and what
+the columns without an alias are called.
+
+::
+
+    SELECT list(x) FROM t        sqlglot writes array_agg(x), which would name the column so
+    SELECT a,, b FROM t          sqlglot reads a, b
+
+Words are not looked at where the text is in another dialect, has parameters, or says something
+that is ours and not DuckDB's: then sqlglot's reading stands.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from everview.errors import EverviewError, SqlSyntaxError
+from everview.sql.dialects import DEFAULT, reader
+from everview.sql.positions import error_at
+from everview.sql.ties import has_ties
+from everview.sql.typer import Described, Failure, Inputs, typer
+
+_BEGINNINGS = re.compile(r"\b(?:SELECT|WITH|FROM|VALUES)\b|\(", re.IGNORECASE)
+_BEFORE = 2000
+_TRIES = 8
+"""How far before its first name a query begins at most, and at how many words it is tried."""
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """A query's own words, and where they begin in the text around them."""
+
+    words: str
+    start: int
+
+
+def has_names(query: exp.Expr) -> bool:
+    """Whether every column of a query has a name of its own."""
+    first = query
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    return isinstance(first, exp.Select) and all(
+        isinstance(part, exp.Alias | exp.Column | exp.Star) for part in first.expressions
+    )
+
+
+def as_written(query: exp.Expr, text: str, inputs: Inputs, described: Described) -> Described:
+    """What DuckDB says of the query, with the names it gives to the words it was read from."""
+    source = None if has_ties(query) else _source(query, text)
+    if source is None:
+        return described
+    found = typer().attempt(source.words, inputs)
+    if isinstance(found, Failure) and found.kind == "Parser":
+        offset = source.start + (found.offset or 0)
+        token = found.message.partition("at or near ")[2].removeprefix('"').removesuffix('"')
+        what = f"unexpected {token!r}" if token else "the query cannot be read"
+        raise error_at(SqlSyntaxError, text, offset, what, width=len(token) or 1, why=None if token else found.message)
+    return found if isinstance(found, Described) and found.types == described.types else described
+
+
+def wording(query: exp.Expr, text: str) -> str:
+    """How a query is worded, constants and spaces aside: two queries that sqlglot reads alike but
+    of which DuckDB would refuse one are not worded alike."""
+    first, last = _extent(query)
+    if first is None:
+        return ""
+    before = text[max(0, first - 60) : first]
+    select = before.upper().rfind("SELECT")
+    words = (before[select:] if select >= 0 else "") + text[first:last]
+    return re.sub(r"\s+", " ", re.sub(r"'[^']*'|\b\d+(?:\.\d+)?", "0", words))
+
+
+def _source(query: exp.Expr, text: str) -> SourceText | None:
+    """The part of the text that the query was read from: it begins at some word before the
+    first name in it, ends with its statement, and reads as the same query."""
+    first, last = _extent(query)
+    if first is None:
+        return None
+    end = text.find(";", last)
+    end = len(text) if end < 0 else end
+    starts = [found.start() for found in _BEGINNINGS.finditer(text, max(0, first - _BEFORE), first)]
+    own = reader(DEFAULT)
+    for start in [*reversed(starts[-_TRIES:]), first]:
+        words = text[start:end]
+        try:
+            if own.tree(own.tokens(words), words) == query:
+                return SourceText(words, start)
+        except EverviewError:
+            continue
+    return None
+
+
+def _extent(query: exp.Expr) -> tuple[int | None, int]:
+    """From the first name or constant of a query to the end of the last."""
+    places = [(node.meta["start"], node.meta["end"]) for node in query.walk() if "start" in node.meta]
+    return (min(places)[0], max(end for _, end in places) + 1) if places else (None, 0)
