@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from everview.errors import SqlTypeError
+from everview.plan.build import order
 from everview.plan.relations import Reevaluate, TopK
 from tests.plan.build_queries import OPERATORS, REEVALUATED
 from tests.plan.evaluate import evaluated
@@ -50,6 +52,21 @@ def test_the_first_rows_of_each_partition_are_a_top_k() -> None:
     found = built("SELECT id FROM orders QUALIFY row_number() OVER (PARTITION BY customer ORDER BY amount) <= 2")
     (top,) = [node for node in found.relation.walk() if isinstance(node, TopK)]
     assert top.says() == 'first 2 by "orders.amount", "orders.id" per "orders.customer"'
+
+
+def test_values_that_no_table_can_hold_are_met_inside_a_re_evaluation() -> None:
+    found = built(
+        "SELECT s.id FROM (SELECT id, amount::VARCHAR::BIT AS b FROM orders WHERE amount < 2) s WHERE s.b = '1'::BIT"
+    )
+    (notice,) = found.notices
+    assert notice.construct == "a query with values that no table can hold"
+    agree("SELECT s.id FROM (SELECT id, (amount > 1)::INTEGER::VARCHAR::BIT AS b FROM orders) s WHERE s.b = '1'::BIT")
+
+
+def test_a_mistake_of_the_builder_is_not_hidden_in_a_re_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order, "limited", lambda stage, *_: stage.context.one("no_such_function(1)", stage.relation))
+    with pytest.raises(SqlTypeError, match="cannot be evaluated by itself"):
+        built("SELECT id FROM orders ORDER BY id LIMIT 3")
 
 
 def test_self_joins_and_nested_queries_keep_their_names_apart() -> None:

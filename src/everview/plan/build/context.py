@@ -14,16 +14,20 @@ from sqlglot import exp
 
 from everview.change.schema import Column
 from everview.change.types import BOOLEAN, Type
+from everview.errors import SqlTypeError
 from everview.plan.build.names import Names
 from everview.plan.expressions import Definition, Expr, Field, of_field, parsed, written
 from everview.plan.relations import Relation, project
 from everview.sql.positions import START, position_of
+from everview.sql.typer import Described, Failure
+
+Inputs = Mapping[str, Sequence[tuple[str, Type]]]
 
 
 class Typer(Protocol):
     """DuckDB's types of a query over inputs."""
 
-    def describe(self, sql: str, inputs: Mapping[str, Sequence[tuple[str, Type]]]) -> tuple[tuple[str, Type], ...]: ...
+    def attempt(self, sql: str, inputs: Inputs) -> Described | Failure: ...
 
 
 class Source(Protocol):
@@ -55,10 +59,11 @@ class Notice:
 class NoOperator(Exception):
     """A construct that no operator maintains."""
 
-    def __init__(self, construct: str, node: exp.Expr) -> None:
+    def __init__(self, construct: str, node: exp.Expr | None = None) -> None:
         super().__init__(construct)
         self.construct = construct
         self.node = node
+        """None: the query in which it was met."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,17 @@ class Context:
     around: dict[str, Around] = field(default_factory=dict)
     """Rows around subqueries that these read, by the name they have there."""
 
+    def described(self, sql: str, inputs: Inputs) -> tuple[tuple[str, Type], ...]:
+        """The columns of a query over inputs. Values that no table can hold have no operator; a query
+        that DuckDB refuses is a mistake of the builder, since the whole has been checked."""
+        found = self.typer.attempt(sql, inputs)
+        if isinstance(found, Failure):
+            raise SqlTypeError("a part of the query cannot be evaluated by itself", detail=f"{found.message}\n{sql}")
+        try:
+            return found.typed()
+        except SqlTypeError:
+            raise NoOperator("a query with values that no table can hold") from None
+
     def typed(self, texts: Iterable[str], *relations: Relation) -> list[Expr]:
         """Expressions over the fields of the relations, with their types."""
         there = {name: found for relation in relations for name, found in relation.by_name.items()}
@@ -104,7 +120,7 @@ class Context:
             inputs = {"in0": [(name, there[name].type) for name in read]} if read else {}
             origin = " FROM in0" if read else ""
             parts = ", ".join(f"{text} AS c{number}" for number, text in enumerate(unknown))
-            found = self.typer.describe(f"SELECT {parts}{origin}", inputs)
+            found = self.described(f"SELECT {parts}{origin}", inputs)
             kinds.update({text: kind for text, (_, kind) in zip(unknown, found, strict=True)})
         return [Expr(text, kinds[text]) for text in wanted]
 
@@ -116,7 +132,7 @@ class Context:
         return project(relation, [*((found, of_field(found)) for found in relation.fields), *added])
 
     def noticed(self, why: NoOperator, cost: str) -> None:
-        at = position_of(why.node, self.text) or START
+        at = (position_of(why.node, self.text) if why.node is not None else None) or START
         self.notices.append(Notice(why.construct, at.line, at.column, cost))
 
 

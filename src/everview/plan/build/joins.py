@@ -120,7 +120,7 @@ def equality(context: Context, left: Expr, right: Expr, nulls_match: bool = Fals
     if not (kinds <= _NUMBERS or kinds <= _TIMES):
         return None
     sides = {"in0": [("l", left.type), ("r", right.type)]}
-    ((_, kind),) = context.typer.describe("SELECT coalesce(l, r) AS c FROM in0", sides)
+    ((_, kind),) = context.described("SELECT coalesce(l, r) AS c FROM in0", sides)
     cast = [side if side.type == kind else Expr(f"CAST({side.sql} AS {kind})", kind) for side in (left, right)]
     return Equality(cast[0], cast[1], nulls_match)
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from everview.errors import DefinitionError
 from everview.plan.build import reevaluate, select, sets, sources
 from everview.plan.build.context import Context, NoOperator
 from everview.plan.build.links import Piece
@@ -25,15 +24,12 @@ def build_query(context: Context, query: exp.Expr, alias: str | None, needed: bo
     names, notices = context.names.mark(), len(context.notices)
     try:
         return _built(context, query, alias, needed)
-    except (NoOperator, DefinitionError) as why:
+    except NoOperator as why:
         if free_columns(query):
             raise
         context.names.back_to(names)
         del context.notices[notices:]
-        missing = (
-            why if isinstance(why, NoOperator) else NoOperator("a query with values that no table can hold", query)
-        )
-        return reevaluate.whole(context, query, alias, missing)
+        return reevaluate.whole(context, query, alias, NoOperator(why.construct, why.node or query))
 
 
 def _built(context: Context, query: exp.Expr, alias: str | None, needed: bool) -> Piece:

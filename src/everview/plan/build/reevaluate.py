@@ -19,7 +19,7 @@ from everview.plan.relations import Reevaluate, Rows, Scan
 def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator) -> Piece:
     """The query as one re-evaluation."""
     text, inputs = over_inputs(context, query)
-    described = context.typer.describe(text, {f"in{n}": _columns(scan) for n, scan in enumerate(inputs)})
+    described = context.described(text, {f"in{n}": _columns(scan) for n, scan in enumerate(inputs)})
     prefix = None if alias is None else context.names.fresh(alias or "subquery")
     fields = tuple(
         Field(name if prefix is None else context.names.fresh(f"{prefix}.{name}"), kind) for name, kind in described

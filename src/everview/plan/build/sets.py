@@ -90,7 +90,7 @@ def _fitted(context: Context, relations: list[Relation]) -> list[Relation]:
         return relations
     inputs = {f"in{n}": [(f"c{i}", kind) for i, kind in enumerate(types)] for n, types in enumerate(kinds)}
     text = " UNION ALL ".join(f"SELECT * FROM in{n}" for n in range(len(relations)))
-    wanted = [kind for _, kind in context.typer.describe(text, inputs)]
+    wanted = [kind for _, kind in context.described(text, inputs)]
     fitted: list[Relation] = []
     for relation in relations:
         outputs: list[Definition] = []

@@ -281,7 +281,7 @@ def rows(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
     alias = source.alias_or_name
     bare.set("alias", None)
     query = f"SELECT * FROM {text_of(bare)}"
-    described = context.typer.describe(query, {})
+    described = context.described(query, {})
     names = _alias_columns(source, tuple(name for name, _ in described))
     prefix = context.names.fresh(alias or "rows")
     fields = tuple(
