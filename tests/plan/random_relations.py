@@ -29,6 +29,7 @@ from everview.plan.relations import (
     Unnest,
     Way,
     Window,
+    full_join,
     project,
 )
 
@@ -210,10 +211,11 @@ class Trees:
             if sides[0] is not None and sides[1] is not None and sides[0].type == sides[1].type:
                 on.append(Equality(of_field(sides[0]), of_field(sides[1]), nulls_match=not self.choose(4)))
         rest = Expr(self.condition(ours + theirs), BOOLEAN) if not self.choose(3) else None
-        kinds = [JoinKind.INNER] * 4 + [JoinKind.LEFT] * 2 + [JoinKind.RIGHT, JoinKind.SEMI, JoinKind.ANTI]
-        if any(not side.field(name).nullable for side in (left, right) for name in side.key):
-            kinds.append(JoinKind.FULL)  # otherwise rows without a match on either side may look alike
-        return Join(self._pick(kinds), left, right, tuple(on), rest)
+        kinds = [JoinKind.INNER] * 4 + [JoinKind.LEFT] * 2 + list(JoinKind)[2:]
+        kind = self._pick(kinds)
+        if kind is JoinKind.FULL:
+            return full_join(left, right, on, rest, self._new("side"))
+        return Join(kind, left, right, tuple(on), rest)
 
     def _union(self, left: Relation, right: Relation) -> Relation:
         parts = self._two_columns(left), self._two_columns(right)

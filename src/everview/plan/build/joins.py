@@ -17,7 +17,7 @@ from sqlglot import exp
 from everview.change.types import BOOLEAN, FLOATS, INTEGERS, Kind
 from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.expressions import Expr, conjunction, quoted
-from everview.plan.relations import Equality, Filter, Join, JoinKind, Reevaluate, Relation
+from everview.plan.relations import Equality, Filter, Join, JoinKind, Reevaluate, Relation, full_join
 
 _NUMBERS = {*INTEGERS, *FLOATS, Kind.DECIMAL}
 _TIMES = {Kind.DATE, Kind.TIMESTAMP}
@@ -140,6 +140,14 @@ def join_on(
     rest = conjunction(others)
     if not keys and left.key and right.key:
         return every_pair(context, kind, left, right, rest, NoOperator("a join without an equality", place))
+    return _join(context, kind, left, right, keys, rest)
+
+
+def _join(
+    context: Context, kind: JoinKind, left: Relation, right: Relation, keys: Sequence[Equality], rest: Expr | None
+) -> Join:
+    if kind is JoinKind.FULL:
+        return full_join(left, right, keys, rest, context.names.fresh("side"))
     return Join(kind, left, right, tuple(keys), rest)
 
 
@@ -148,11 +156,11 @@ def every_pair(
 ) -> Relation:
     """A join without any equality, evaluated again as a whole."""
     context.noticed(why, "every change re-evaluates the join of both inputs as a whole")
-    like = Join(kind, left, right, (), rest)
+    like = _join(context, kind, left, right, (), rest)
     shown = ", ".join(quoted(field.name) for field in like.fields)
     condition = rest.sql if rest else "TRUE"
     query = f"SELECT {shown} FROM in0 {kind.value.upper()} JOIN in1 ON {condition}"
-    return Reevaluate((left, right), query, like.fields, like.key, reason=why.construct)
+    return Reevaluate((like.left, like.right), query, like.fields, like.key, reason=why.construct)
 
 
 def as_of(

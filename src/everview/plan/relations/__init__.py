@@ -12,7 +12,8 @@ Keys, by rule:
 | filter, window | the input's |
 | top-k | the input's; the partition's columns where it keeps one row of each |
 | project | the input's; hidden where the query does not show it |
-| join: inner, left, right, full | both sides' keys together; one side's alone where the other is met at most once |
+| join: inner, left, right | both sides' keys together; one side's alone where the other is met at most once |
+| join: full | both sides' keys together, and a marker of one side where both may be null |
 | join: semi, anti | the left side's |
 | aggregate | the group's columns, and the number of the grouping set where there are several |
 | distinct, union, intersect, except | all shown columns (with ALL: and the number of the copy) |
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 from everview.plan.relations.calls import Call, Sort, Way
 from everview.plan.relations.groups import Aggregate, Distinct
-from everview.plan.relations.joins import Equality, Join, JoinKind
+from everview.plan.relations.joins import Equality, Join, JoinKind, full_join, tells_sides
 from everview.plan.relations.partitions import Reevaluate, TopK, Window
 from everview.plan.relations.relation import Relation, outline
 from everview.plan.relations.rowwise import Filter, Project, Unnest, project
@@ -56,6 +57,8 @@ __all__ = [
     "Unnest",
     "Way",
     "Window",
+    "full_join",
     "outline",
     "project",
+    "tells_sides",
 ]

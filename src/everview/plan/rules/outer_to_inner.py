@@ -53,7 +53,7 @@ def _inner(node: Join, known: Sequence[Expr]) -> Join:
         kind = JoinKind.INNER if kind is JoinKind.LEFT or left else JoinKind.RIGHT
     elif kind in (JoinKind.RIGHT, JoinKind.FULL) and left:
         kind = JoinKind.INNER if kind is JoinKind.RIGHT else JoinKind.LEFT
-    found = replace(node, kind=kind)
+    found = replace(node, kind=kind, marker=node.marker if kind is JoinKind.FULL else None)
     # Where both sides are met once an inner join takes the left key, and a right join the right one.
     return found if kind is not node.kind and set(found.key) <= set(node.key) else node
 

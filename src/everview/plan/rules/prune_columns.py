@@ -82,7 +82,7 @@ def _pruned(node: Relation, read: Names) -> Relation:
     if isinstance(node, Aggregate):
         return _aggregate(node, read)
     if isinstance(node, Join):
-        below = {*read, *reads(node)}
+        below = {*read, *reads(node), *((node.marker,) if node.marker else ())}
         one_sided = node.kind in (JoinKind.SEMI, JoinKind.ANTI)
         right = reads(node) if one_sided else below
         return over(node, [_narrow(node.left, below), _narrow(node.right, right)])

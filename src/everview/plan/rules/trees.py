@@ -24,6 +24,7 @@ from everview.plan.relations import (
     Distinct,
     Filter,
     Join,
+    JoinKind,
     Project,
     Reevaluate,
     Relation,
@@ -33,6 +34,7 @@ from everview.plan.relations import (
     Unnest,
     Window,
     project,
+    tells_sides,
 )
 
 Rekeyed = tuple[Relation, frozenset[str]]
@@ -63,6 +65,8 @@ def bottom_up(relation: Relation, change: Callable[[Relation], Relation]) -> Rel
 def rebuilt(node: Relation, inputs: Sequence[Rekeyed]) -> Rekeyed:
     """The node over changed inputs, or the node as it was where it would notice the change."""
     relations = [relation for relation, _ in inputs]
+    if isinstance(node, Join) and node.kind is JoinKind.FULL and not tells_sides(*relations, node.marker):
+        return node, UNCHANGED
     changed = UNCHANGED.union(*(names for _, names in inputs))
     if isinstance(node, Union):
         union = over(node, relations)
