@@ -18,8 +18,9 @@ TEXTS = (
     " full join (select customer, count(*) as m from visits group by customer) v on o.customer = v.customer",
     "select o.n, v.m from (select count(*) as n from orders) o full join (select count(*) as m from visits) v"
     " on o.n = v.m + 1000",
-    "select distinct o.customer, v.page from (select distinct customer from orders) o full join (select distinct page"
-    " from visits) v on o.customer = length(v.page) full join (select distinct city from customers) c on c.city = v.page",
+    "select distinct o.customer, v.page from (select distinct customer from orders) o full join (select distinct"
+    " page from visits) v on o.customer = length(v.page) full join (select distinct city from customers) c on"
+    " c.city = v.page",
     "select o.customer, v.customer as c from (select distinct customer from orders) o full join (select distinct"
     " customer from visits) v on o.customer = v.customer where o.customer > 1 or v.customer is null",
     "select o.n, c.id from (select max(amount) as n from orders) o full join customers c on o.n > c.since",

@@ -15,7 +15,7 @@ the one before, and nothing is touched but memory.
     >>> print(outline(big.relation))
     project "orders.id" AS id, "orders.amount" AS amount  [id]
       filter "orders.amount" > 5  [orders.id]
-        scan orders  [orders.id]
+        scan orders (id, amount)  [orders.id]
     >>> [zone.number for zone in plan_views([big]).zones]
     [1]
 """

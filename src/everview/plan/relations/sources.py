@@ -32,7 +32,8 @@ class Scan(Relation):
         return tuple(f"{self.alias}.{name}" for name in self.primary)
 
     def says(self) -> str:
-        return self.table if self.table == self.alias else f"{self.table} AS {self.alias}"
+        name = self.table if self.table == self.alias else f"{self.table} AS {self.alias}"
+        return f"{name} ({', '.join(map(str, self.columns))})"
 
 
 @dataclass(frozen=True)

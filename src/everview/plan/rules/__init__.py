@@ -18,8 +18,8 @@ A worked example: ``SELECT o.id, c.name FROM o LEFT JOIN c ON o.cid = c.id WHERE
     project o.id, c.name  [o.id]
       filter "c.land" = 'x'  [o.id]
         join left ON "o.cid" = "c.id"  [o.id]
-          scan o  [o.id]
-          scan c  [c.id]
+          scan o (id, cid, at)  [o.id]
+          scan c (id, name, land)  [c.id]
 
 ``c.land = 'x'`` is not true where ``c`` is missing, so *outer_to_inner* makes the join an inner
 one; then *push_filters* may ask it of ``c`` alone; and *prune_columns* no longer keeps ``c.land``
@@ -27,10 +27,10 @@ for the join, nor any other column that nobody reads::
 
     project o.id, c.name  [o.id]
       join inner ON "o.cid" = "c.id"  [o.id]
-        scan o  [o.id]
+        scan o (id, cid)  [o.id]
         project c.id, c.name  [c.id]
           filter "c.land" = 'x'  [c.id]
-            scan c  [c.id]
+            scan c (id, name, land)  [c.id]
 """
 
 from __future__ import annotations
