@@ -19,7 +19,7 @@ def test_rules_keep_the_rows_of_a_query_of_the_corpora(name: str, query: str) ->
     assert [field.name for field in after.shown] == [field.name for field in before.shown]
     assert set(after.key) <= set(before.key)
     some = 0
-    for seed in (0, 11):
+    for seed in (1, 4):
         connection = connect()
         fill(connection, found, tables(found.schema, scale=0.3, seed=seed))
         rows = rounded(evaluated(connection, before))
