@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from everview.change import types
-from everview.change.schema import Column, Schema
+from everview.change.schema import ROW_ID, Column, Schema
 from everview.errors import DefinitionError, UnknownColumnError
 
 ORDERS = Schema.of(
@@ -37,12 +37,14 @@ def test_columns_are_added_at_the_end_under_a_new_version() -> None:
 @pytest.mark.parametrize(
     ("columns", "key"),
     [
-        ({"a": "INTEGER"}, []),
+        ({}, []),
         ({"a": "INTEGER"}, ["a", "a"]),
         ({"a": "INTEGER", "A": "INTEGER"}, ["a"]),
         ({"a": "INTEGER[]"}, ["a"]),
         ({"a": "MAP(INTEGER, INTEGER)"}, ["a"]),
         ({"__a": "INTEGER"}, ["__a"]),
+        ({"__row": "UUID"}, ["__row"]),
+        ({"__row": "UUID", "a": "INTEGER"}, []),
         ({"": "INTEGER"}, [""]),
     ],
 )
@@ -65,3 +67,24 @@ def test_unknown_columns_are_named_with_those_that_exist() -> None:
     assert "note" in (caught.value.hint or "")
     with pytest.raises(UnknownColumnError):
         Schema.of({"a": "INTEGER"}, key=["b"])
+
+
+def test_without_a_key_a_schema_has_a_hidden_one() -> None:
+    visits = Schema.of({"page": "VARCHAR", "n": "INTEGER"}, not_null=["n"])
+    assert visits.hidden_key and visits.key == (ROW_ID,)
+    assert [column.name for column in visits.shown] == ["page", "n"]
+    assert visits.values == visits.shown
+    grown = visits.add(Column("at", types.TIMESTAMP))
+    assert Schema.from_json(grown.to_json()) == grown
+    assert [column.name for column in grown.shown] == ["page", "n", "at"]
+    with pytest.raises(UnknownColumnError) as caught:
+        visits.column("nope")
+    assert ROW_ID not in (caught.value.hint or "")
+
+
+def test_only_the_row_id_is_hidden_and_it_is_the_whole_key() -> None:
+    with pytest.raises(DefinitionError, match="cannot be hidden"):
+        Column("a", types.INTEGER, hidden=True)
+    row = Column(ROW_ID, types.UUID, nullable=False, hidden=True)
+    with pytest.raises(DefinitionError, match="whole key"):
+        Schema((row, Column("a", types.INTEGER, nullable=False)), ("a",))

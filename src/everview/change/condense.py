@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 from everview.change.entries import DELETE, HAD, INCARNATION, KEY, KIND, OLD, WEIGHT
 from everview.change.schema import Schema
 
-_ROW = "__row"
+_NUMBER = "__number"
 
 
 def with_weight(rows: pa.Table, weight: int) -> pa.Table:
@@ -46,7 +46,7 @@ def condense(changes: pa.Table) -> pa.Table:
     """The net effect of changes: equal rows once, with the sum of their weights, without
     those that sum to zero; in the order of first appearance."""
     names = [name for name in changes.column_names if name != WEIGHT]
-    numbered = changes.append_column(_ROW, pa.array(np.arange(len(changes))))
+    numbered = changes.append_column(_NUMBER, pa.array(np.arange(len(changes))))
     plain = all(_groupable(changes.schema.field(name).type) for name in names)
     sums = _sums_in_arrow(numbered, names) if plain else _sums_in_duckdb(numbered, names)
     rows, weights = sums
@@ -67,8 +67,8 @@ def _groupable(kind: pa.DataType) -> bool:
 
 
 def _sums_in_arrow(numbered: pa.Table, names: list[str]) -> Sums:
-    grouped = numbered.group_by(names, use_threads=False).aggregate([(WEIGHT, "sum"), (_ROW, "min")])
-    return grouped[f"{_ROW}_min"].to_numpy(), grouped[f"{WEIGHT}_sum"].to_numpy()
+    grouped = numbered.group_by(names, use_threads=False).aggregate([(WEIGHT, "sum"), (_NUMBER, "min")])
+    return grouped[f"{_NUMBER}_min"].to_numpy(), grouped[f"{WEIGHT}_sum"].to_numpy()
 
 
 def _sums_in_duckdb(numbered: pa.Table, names: list[str]) -> Sums:
@@ -77,7 +77,7 @@ def _sums_in_duckdb(numbered: pa.Table, names: list[str]) -> Sums:
         connection.execute("SET threads = 1")
         connection.register("numbered", numbered)
         found = connection.sql(
-            f"SELECT min({_ROW}) AS r, sum({WEIGHT})::BIGINT AS w FROM numbered GROUP BY {columns or '()'}"
+            f"SELECT min({_NUMBER}) AS r, sum({WEIGHT})::BIGINT AS w FROM numbered GROUP BY {columns or '()'}"
         ).fetchnumpy()
     return np.asarray(found["r"], np.int64), np.asarray(found["w"], np.int64)
 

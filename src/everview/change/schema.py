@@ -9,6 +9,14 @@ under an older version reads under a newer one with nulls at its end.
     (1, ['customer', 'amount'])
     >>> orders.add(Column("note", parse_type("VARCHAR"))).version
     2
+
+A table without a primary key has a hidden one, the column :data:`ROW_ID`. Stores and maintenance
+treat it as any other key; what users see are the columns that are shown, and equal rows may
+stand in such a table several times::
+
+    >>> visits = Schema.of({"customer": "INTEGER", "page": "VARCHAR"})
+    >>> visits.hidden_key, visits.key, [c.name for c in visits.shown]
+    (True, ('__row',), ['customer', 'page'])
 """
 
 from __future__ import annotations
@@ -19,26 +27,33 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from everview.change.types import Type, parse_type
+from everview.change.types import UUID, Type, parse_type
 from everview.errors import DefinitionError, UnknownColumnError
 
 RESERVED = "__"
 """Names that begin with this belong to Everview (``__weight``, ``__seq``, …)."""
 
+ROW_ID = f"{RESERVED}row"
+"""The hidden key of a table that has no key of its own: a UUID, which whoever inserts a row makes."""
+
 
 @dataclass(frozen=True)
 class Column:
-    """A named, typed column. ``since`` is the schema version that added it."""
+    """A named, typed column. ``since`` is the schema version that added it; a hidden one is
+    neither seen nor named by users."""
 
     name: str
     type: Type
     nullable: bool = True
     since: int = 1
+    hidden: bool = False
 
     def __post_init__(self) -> None:
         if not self.name or not self.name.strip() or "\x00" in self.name:
             raise DefinitionError(f"{self.name!r} is not a name for a column")
-        if self.name.startswith(RESERVED):
+        if self.hidden and self.name != ROW_ID:
+            raise DefinitionError(f"column {self.name} cannot be hidden")
+        if self.name.startswith(RESERVED) and not self.hidden:
             raise DefinitionError(
                 f"column {self.name} cannot be defined",
                 detail=f"names that begin with {RESERVED} belong to Everview",
@@ -74,7 +89,11 @@ class Schema:
             )
         object.__setattr__(self, "_by_name", {column.name: column for column in self.columns})
         if not self.key:
-            raise DefinitionError("a table needs a primary key", hint="name one or more key columns")
+            raise DefinitionError(
+                "a table needs a primary key", hint="name key columns, or let Schema.of make a hidden one"
+            )
+        if any(column.hidden for column in self.columns) and not self.hidden_key:
+            raise DefinitionError(f"column {ROW_ID} is the whole key of a table, or is not there")
         if len(set(self.key)) != len(self.key):
             raise DefinitionError(f"the primary key {self.key} names a column twice")
         for name in self.key:
@@ -92,9 +111,10 @@ class Schema:
 
     @staticmethod
     def of(
-        columns: Mapping[str, Type | str] | Iterable[Column], key: Sequence[str], not_null: Sequence[str] = ()
+        columns: Mapping[str, Type | str] | Iterable[Column], key: Sequence[str] = (), not_null: Sequence[str] = ()
     ) -> Schema:
-        """Build a schema from names and types (as objects or SQL text)."""
+        """Build a schema from names and types (as objects or SQL text); without ``key`` with a
+        hidden one."""
         if isinstance(columns, Mapping):
             unknown = [name for name in (*key, *not_null) if name not in columns]
             if unknown:
@@ -109,15 +129,29 @@ class Schema:
                 )
                 for name, kind in columns.items()
             ]
-        return Schema(tuple(columns), tuple(key))
+        if key:
+            return Schema(tuple(columns), tuple(key))
+        if not (shown := tuple(columns)):
+            raise DefinitionError("a table needs a column")
+        return Schema((Column(ROW_ID, UUID, nullable=False, hidden=True), *shown), (ROW_ID,))
 
     def column(self, name: str) -> Column:
         found = self._by_name.get(name)
         if found is None:
             raise UnknownColumnError(
-                f"there is no column {name}", hint=f"the columns are {', '.join(c.name for c in self.columns)}"
+                f"there is no column {name}", hint=f"the columns are {', '.join(c.name for c in self.shown)}"
             )
         return found
+
+    @functools.cached_property
+    def shown(self) -> tuple[Column, ...]:
+        """What users see: all columns but a hidden key."""
+        return tuple(column for column in self.columns if not column.hidden)
+
+    @property
+    def hidden_key(self) -> bool:
+        """Whether rows are told apart by a column that users do not see."""
+        return self.key == (ROW_ID,)
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -167,7 +201,10 @@ class Schema:
         version = plain["version"]
         assert isinstance(columns, list) and isinstance(key, list) and isinstance(version, int)
         return Schema(
-            tuple(Column(name, parse_type(text), nullable, since) for name, text, nullable, since in columns),
+            tuple(
+                Column(name, parse_type(text), nullable, since, hidden=name == ROW_ID)
+                for name, text, nullable, since in columns
+            ),
             tuple(key),
             version,
         )

@@ -28,8 +28,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from everview.cli.recompute import differences, recomputed
-from everview.client.database import Database, TableHandle
+from everview.client.database import Database
 from everview.client.database import open as open_database
+from everview.client.tables import TableHandle
 from everview.errors import EverviewError
 from everview.operators.plan import AggregatePlan
 from everview.store.contract import Row

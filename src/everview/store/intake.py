@@ -13,6 +13,9 @@ columns of exactly the table's types and, per value column, which rows name it::
             note    null, null    given  no, yes
 
 An error names the table, the key of the row and the column.
+
+Where a table's key is hidden, rows come without it and get fresh ids. Only an Arrow table may
+name it: that is how rows which are there already are written again.
 """
 
 from __future__ import annotations
@@ -27,13 +30,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from everview.change.schema import Column
+from everview.change.schema import ROW_ID, Column
 from everview.change.types import FLOATS, INTEGERS, Kind, Type
 from everview.errors import InputError, MissingColumnError, UnknownColumnError, ValueTypeError
 from everview.store.columns import Mask, one_array, raw_values, to_arrow, to_python
 from everview.store.contract import Table
 from everview.store.fitting import Unfit, first_misfit, fit
 from everview.store.keys import KeyCodec
+from everview.store.row_ids import row_ids
 from everview.store.value_scalars import a
 from everview.store.values import Checker, Refused, checker, refusal, shown
 
@@ -58,6 +62,7 @@ class Intake:
         self._table = table
         self._where = f"table {table.name}"
         self._schema = schema = table.schema
+        self._hidden = schema.hidden_key
         self._key_columns = tuple(schema.column(name) for name in schema.key)
         self._key_names = frozenset(schema.key)
         self._key_hint = f"the key is ({', '.join(f'{part.name} {part.type}' for part in key_codec.parts)})"
@@ -71,6 +76,8 @@ class Intake:
         """The key's values in key order, and the named value columns, all canonical."""
         if type(row) is not dict:
             row = _plain(row)
+        if self._hidden:
+            row = self._with_id(row)
         try:
             key = tuple([check(row[name]) for name, check in self._key_checks])
             checks, key_names = self._checks, self._key_names
@@ -89,6 +96,14 @@ class Intake:
             return key, given
         self._explain(row)
         raise problem
+
+    def _with_id(self, row: object) -> Any:
+        """A new row with an id of its own."""
+        if not isinstance(row, dict):
+            return row
+        if ROW_ID in row:
+            raise self._unknown(ROW_ID)
+        return {ROW_ID: to_python(row_ids(1), self._key_columns[0].type)[0], **row}
 
     def _explain(self, row: object) -> None:
         """Raise the error for what is wrong with a row."""
@@ -154,10 +169,13 @@ class Intake:
     def _columns_of(self, rows: list[Any]) -> Incoming:
         """Raises whatever it likes where something is wrong."""
         count = len(rows)
-        keys = self._checked_keys([[row[name] for row in rows] for name in self._schema.key])
+        if self._hidden:
+            keys, seen = [row_ids(count)], 0
+        else:
+            keys = self._checked_keys([[row[name] for row in rows] for name in self._schema.key])
+            seen = count * len(keys)
         values: list[pa.Array] = []
         given: list[bool | Mask] = []
-        seen = count * len(keys)
         for column in self._schema.values:
             name, times, named = column.name, count, None
             try:
@@ -182,7 +200,8 @@ class Intake:
             self._check_known(name)
             if name in names[:i]:
                 raise InputError(f"{self._where}: column {name} stands there twice", hint="give each column once")
-        keys = self._key_arrays(table)
+        new = self._hidden and ROW_ID not in names
+        keys = [row_ids(table.num_rows)] if new else self._key_arrays(table)
         values: list[pa.Array] = []
         given: list[bool | Mask] = []
         for column in self._schema.values:
@@ -304,12 +323,15 @@ class Intake:
     # -------------------------------------------------------------- errors
 
     def _check_known(self, name: object) -> None:
-        if name in self._checks or name in self._key_names:
-            return
-        near = difflib.get_close_matches(str(name), self._schema.names, 1, 0.5)
-        raise UnknownColumnError(
+        if name not in self._checks and name not in self._key_names:
+            raise self._unknown(name)
+
+    def _unknown(self, name: object) -> UnknownColumnError:
+        shown = [column.name for column in self._schema.shown]
+        near = difflib.get_close_matches(str(name), shown, 1, 0.5)
+        return UnknownColumnError(
             f"{self._where} has no column {name}",
-            hint=f"did you mean {near[0]}?" if near else f"the columns are {', '.join(self._schema.names)}",
+            hint=f"did you mean {near[0]}?" if near else f"the columns are {', '.join(shown)}",
         )
 
     def _no_key_column(self, name: str) -> MissingColumnError:
@@ -325,6 +347,8 @@ class Intake:
         return f"key column {column.name}" if column.name in self._key_names else f"column {column.name}"
 
     def _place(self, key: Sequence[object]) -> str:
+        if self._hidden:
+            return f"{self._where}, a new row"
         return f"{self._where}, key ({', '.join(shown(value) for value in key)})"
 
     def _place_of(self, keys: Sequence[pa.Array], at: int) -> str:

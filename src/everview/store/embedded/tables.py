@@ -82,7 +82,9 @@ class TableInBatch:
     def put(self, row: Row) -> None:
         key, given = self._codecs.intake.row(row)
         self._codecs.checked_key(self._codecs.keys.encode(key))
-        self._run(puts=True).rows.append(dict(zip(self._codecs.table.schema.key, key, strict=True)) | given)
+        schema = self._codecs.table.schema
+        named: Row = {} if schema.hidden_key else dict(zip(schema.key, key, strict=True))
+        self._run(puts=True).rows.append(named | given)
 
     def put_many(self, rows: pa.Table | Sequence[Row]) -> int:
         incoming = self._codecs.intake.many(rows)
