@@ -1,31 +1,38 @@
 """Constant parts of conditions are computed: WHERE 1 = 1 is no condition, WHERE 1 = 2 is FALSE.
 
-sqlglot computes, DuckDB decides what it means: only what both agree on is folded. That is
-comparisons of small whole numbers with each other, of texts with each other by = and <>, and
-TRUE, FALSE and NULL under AND, OR and NOT. ``'1' = 1``, ``0.1 + 0.2 = 0.3`` and everything about
-dates is left to DuckDB. A condition that is NULL drops rows as FALSE does, so at the top, and
-under AND and OR there, NULL becomes FALSE.
+DuckDB computes them, under the settings under which it will evaluate everything else, so nothing
+is folded to what it would not be: ``7 / 2 = 3`` is true, ``1 / 0 = 1`` is NULL, ``'01' = 1`` is
+true and ``0.1 + 0.2 = 0.3`` too. What fails, as ``CAST('x' AS INTEGER) = 1`` does, is left to fail
+where and if it is evaluated. Only comparisons and the like are computed, so the value is TRUE, FALSE
+or NULL and no literal has to be written for it; and only those that consist of literals, casts and
+arithmetic. Under AND, OR and NOT these values are what SQL says. A condition that is NULL drops rows
+as FALSE does, so at the top, and under AND and OR there, NULL becomes FALSE.
 
-The parts that are left keep their order; sqlglot's own simplification of AND and OR would sort them.
+The parts that are left keep their order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
 from sqlglot import exp
-from sqlglot.optimizer.simplify import simplify
 
 from everview.change.types import BOOLEAN
 from everview.plan.expressions import Expr, parsed, written
 from everview.plan.relations import Filter, Join, Relation
 from everview.plan.rules.trees import bottom_up
+from everview.sql.typer import typer
 
-_ORDER = (exp.LT, exp.LTE, exp.GT, exp.GTE)
-_EQUAL = (exp.EQ, exp.NEQ)
-_DIGITS = 9
-"""Whole numbers of so many digits are INTEGERs to DuckDB, and compare as Python's do."""
+_PREDICATES = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),
+    *(exp.Is, exp.In, exp.Between, exp.Like, exp.ILike),
+)
+_PARTS = (
+    *(exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Neg, exp.Cast, exp.TryCast, exp.Interval, exp.Var),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Not, exp.And, exp.Or),
+)
 
 
 def fold_constants(relation: Relation) -> Relation:
@@ -87,18 +94,29 @@ def _value(tree: exp.Expr) -> exp.Expr:
             return inner
         return exp.Boolean(this=not inner.this) if isinstance(inner, exp.Boolean) else tree
     if _is_constant(bare):
-        found = simplify(bare.copy(), dialect="duckdb")
-        return found if isinstance(found, exp.Boolean) else tree
+        return _VALUES.get(_computed(written(bare)), tree)
     return tree
 
 
+_VALUES: Mapping[object, exp.Expr] = {True: exp.true(), False: exp.false(), None: exp.null()}
+
+
+@lru_cache(maxsize=65_536)
+def _computed(sql: str) -> object:
+    """True, False or None; anything else where DuckDB cannot compute it."""
+    found = typer().value(f"CAST(({sql}) AS BOOLEAN)")
+    return found if found is None or isinstance(found, bool) else "fails"
+
+
 def _is_constant(tree: exp.Expr) -> bool:
-    if not isinstance(tree, (*_ORDER, *_EQUAL)):
-        return False
-    sides = (tree.this, tree.expression)
-    if all(isinstance(side, exp.Literal) and side.is_int and len(side.name) <= _DIGITS for side in sides):
+    return isinstance(tree, _PREDICATES) and all(map(_is_part, tree.iter_expressions()))
+
+
+def _is_part(tree: exp.Expr) -> bool:
+    """Whether it is a constant that means the same wherever it stands."""
+    if isinstance(tree, exp.DataType):
         return True
-    return isinstance(tree, _EQUAL) and all(isinstance(side, exp.Literal) and side.is_string for side in sides)
+    return isinstance(tree, (*_PARTS, *_PREDICATES)) and all(map(_is_part, tree.iter_expressions()))
 
 
 def _wrapped(tree: exp.Expr) -> exp.Expr:
