@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import duckdb
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from sqlglot import exp
 
 from everview.change.schema import Column
@@ -471,46 +468,3 @@ def test_the_fixed_settings_hold() -> None:
         for name, value in SETTINGS.items():
             found = connection.execute(f"SELECT current_setting('{name}')").fetchone()
             assert found is not None and str(found[0]).lower() == str(value).lower()
-
-
-# ------------------------------------------------------------------ anything at all
-
-WORDS = sorted({word for text in QUERIES for word in re.findall(r"\w+|[^\w\s]", text)})
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_a_mutilated_query_is_an_error_of_ours_or_a_result(data: st.DataObject) -> None:
-    """Words of one query are cut, doubled or replaced by words of others."""
-    words = re.findall(r"\s+|\w+|[^\w\s]", data.draw(st.sampled_from(QUERIES)))
-    for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, max(0, len(words) - 1)))
-        match data.draw(st.sampled_from(["cut", "drop", "double", "replace", "swap"])):
-            case "cut":
-                words = words[:at]
-            case "drop":
-                words = words[:at] + words[at + 1 :]
-            case "double":
-                words = words[: at + 1] + words[at:]
-            case "replace":
-                words[at : at + 1] = [f" {data.draw(st.sampled_from(WORDS))} "]
-            case "swap":
-                words = words[at:] + words[:at]
-    text = "".join(words)
-    try:
-        statements = parse(text)
-    except EverviewError:
-        return
-    for statement in statements:
-        if isinstance(statement, Select):
-            try:
-                found = check(statement.query, namespace(), text, allow_duplicates=True)
-            except EverviewError:
-                continue
-            assert_answers(found)
-
-
-def assert_answers(found: Checked) -> None:
-    """What was accepted, DuckDB accepts, with the columns that were promised."""
-    inputs = {used.name: [(column.name, column.type) for column in used.columns] for used in found.uses}
-    assert typer().describe(to_sql(found.tree), inputs) == found.columns

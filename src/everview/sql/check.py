@@ -28,7 +28,7 @@ from everview.sql.dialects import to_sql, too_deep
 from everview.sql.expand import WHOLE, expanded
 from everview.sql.namespace import Namespace, Relation, fold
 from everview.sql.open_orders import OpenOrder, open_orders
-from everview.sql.positions import error_at, offset_of
+from everview.sql.positions import error_at, offset_of, otherwise_at
 from everview.sql.refusals import refusal
 from everview.sql.scopes import qualified
 from everview.sql.source_text import as_written, has_names, wording
@@ -79,10 +79,11 @@ def check(
 ) -> Checked:
     """Check a query that was read from ``text``. Views allow nothing; an ad hoc SELECT may use
     volatile functions, and two of its columns may have one name."""
-    try:
-        return _check(query, namespace, text, allow_volatile, allow_duplicates)
-    except RecursionError:
-        raise too_deep() from None
+    with otherwise_at(text, offset_of(query) or 0):
+        try:
+            return _check(query, namespace, text, allow_volatile, allow_duplicates)
+        except RecursionError:
+            raise too_deep() from None
 
 
 def _check(query: exp.Expr, namespace: Namespace, text: str, allow_volatile: bool, allow_duplicates: bool) -> Checked:
@@ -116,10 +117,9 @@ def _resolved(
         return again, known.columns
     inputs = {relation.name: [(column.name, column.type) for column in relation.columns] for relation in uses}
     sql = to_sql(tree)
-    described = typer().attempt(sql, inputs)
+    described = as_written(query, text, inputs, typer().attempt(sql, inputs))
     if isinstance(described, Failure):
         raise refusal(described, tree, sql, text, uses)
-    described = as_written(query, text, inputs, described)
     if not allow_duplicates:
         _refuse_duplicates(described, tree, text)
     columns = _typed(described, tree, text)

@@ -39,7 +39,7 @@ import duckdb
 from sqlglot import Dialects, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, UnsupportedError
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
 from sqlglot.parser import Parser
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
@@ -156,12 +156,20 @@ class _Reading(Parser):
         return found
 
 
+_READ_AS = {"athena": "trino"}
+"""Athena's own parser hands each text over to Hive's or Trino's, out of our reach; queries go to Trino's."""
+
+_NODES = 50
+"""Parts of a tree that may be made for each token. Some parsers try every reading of every
+argument, and at each level of nesting again: that ends here."""
+
+
 class Reader:
     """Reads texts of one dialect."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._dialect = Everview() if name == DEFAULT else Dialect.get_or_raise(name)
+        self._dialect = Everview() if name == DEFAULT else Dialect.get_or_raise(_READ_AS.get(name, name))
         parser, tokenizer = self._dialect.parser_class, self._dialect.tokenizer_class
         parameters = {
             TokenType.PLACEHOLDER: _Reading._parse_unnamed_parameter,
@@ -177,6 +185,14 @@ class Reader:
             {"PLACEHOLDER_PARSERS": parser.PLACEHOLDER_PARSERS | parameters},
         )
 
+    def read(self, text: str) -> exp.Expr:
+        """The tree of a text that is one statement."""
+        try:
+            tokens = self.tokens(text)
+        except TokenError as error:
+            raise SqlSyntaxError("the text cannot be read", detail=str(error)) from None
+        return self.tree(tokens, text)
+
     def tokens(self, text: str) -> list[Token]:
         """The tokens of a text, without its comments: a tree says what a text means."""
         tokens = self._tokenizer(dialect=self._dialect).tokenize(text)
@@ -186,10 +202,12 @@ class Reader:
 
     def tree(self, tokens: list[Token], text: str) -> exp.Expr:
         """One statement as sqlglot reads it in this dialect; its shape, not yet its meaning."""
+        most = _NODES * len(tokens) + 1000
+        parser = self._parser(dialect=self._dialect, error_level=ErrorLevel.IMMEDIATE, max_nodes=most)
         try:
-            trees = self._parser(dialect=self._dialect, error_level=ErrorLevel.IMMEDIATE).parse(tokens, text)
+            trees = parser.parse(tokens, text)
         except Unreadable as error:
-            raise _syntax_error(text, error) from None
+            raise too_deep() if parser._node_count > most else _syntax_error(text, error) from None
         except RecursionError:
             raise too_deep() from None
         except EverviewError:
@@ -302,8 +320,7 @@ def _reread(tree: exp.Expr) -> exp.Expr:
     whole = isinstance(tree, (exp.Query, exp.Values))
     sql = tree.sql(dialect=Everview, unsupported_level=ErrorLevel.RAISE)
     text = sql if whole else f"SELECT {sql}"
-    own = reader(DEFAULT)
-    read = own.tree(own.tokens(text), text)
+    read = reader(DEFAULT).read(text)
     for node in read.walk():
         for key in ("line", "col", "start", "end"):
             node.meta.pop(key, None)

@@ -193,7 +193,7 @@ class _Expansion:
         if fold(relation.name) in self._open:
             raise self._error(SqlRefusedError, table, f"{relation.name} is defined by itself")
         own = reader(DEFAULT)
-        body = own.meaning(own.tree(own.tokens(relation.query), relation.query), relation.query)
+        body = own.meaning(own.read(relation.query), relation.query)
         place = {key: table.this.meta[key] for key in ("start", "end", "line", "col") if key in table.this.meta}
         for node in body.walk():
             if "start" in node.meta:

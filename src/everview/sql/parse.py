@@ -24,7 +24,7 @@ from everview.errors import SqlError, SqlRefusedError, SqlSyntaxError
 from everview.sql import commands, definitions, writes
 from everview.sql.dialects import DEFAULT, reader, too_deep
 from everview.sql.parameters import Parameters, Values
-from everview.sql.positions import error_at
+from everview.sql.positions import error_at, otherwise_at
 from everview.sql.split import Piece, stretch
 from everview.sql.statements import SetDialect, Statement
 
@@ -75,6 +75,7 @@ _INSTEAD = {
 def parse(text: str, dialect: str = DEFAULT, params: Values | None = None) -> tuple[Statement, ...]:
     """The statements of a text. ``params`` are the values of ``?`` and ``$1`` (a sequence) or of
     ``:name`` (a mapping)."""
+    _refuse_surrogates(text)
     parameters = Parameters(params, text)
     found: list[Statement] = []
     begin, language = 0, reader(dialect)
@@ -94,10 +95,11 @@ def parse(text: str, dialect: str = DEFAULT, params: Values | None = None) -> tu
 
 def statement(piece: Piece, parameters: Parameters) -> Statement:
     """What one piece asks for."""
-    try:
-        return replace(_read(piece, parameters), text=piece.text, at=piece.at, source=piece.source)
-    except RecursionError:
-        raise too_deep() from None
+    with otherwise_at(piece.source, piece.tokens[0].start):
+        try:
+            return replace(_read(piece, parameters), text=piece.text, at=piece.at, source=piece.source)
+        except RecursionError:
+            raise too_deep() from None
 
 
 def _read(piece: Piece, parameters: Parameters) -> Statement:
@@ -113,6 +115,15 @@ def _read(piece: Piece, parameters: Parameters) -> Statement:
         if isinstance(tree, kind):
             return read(piece, tree)
     raise _unknown(piece)
+
+
+def _refuse_surrogates(text: str) -> None:
+    """Halves of characters, which no UTF-8 text has and DuckDB is not given."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        what = f"the character {text[error.start]!r} is half of one"
+        raise error_at(SqlSyntaxError, text, error.start, what, why="the text is not valid UTF-8") from None
 
 
 def _unknown(piece: Piece) -> Exception:

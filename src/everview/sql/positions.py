@@ -8,10 +8,15 @@ has none of its own stands where the first of its parts does::
 
     SELECT a + foo(b)
            ^   ^   ^        the sum stands at its first part, the call at its name
+
+A tree without any (``SELECT ()``) stands where its statement begins, which
+``meta["statement"]`` of a query says.
 """
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -35,6 +40,9 @@ class Position:
 
 START = Position(1, 1)
 
+STATEMENT = "statement"
+"""The mark in ``meta`` of a query: the offset at which its statement begins."""
+
 
 def position(text: str, offset: int) -> Position:
     """The line and column of an offset; one past the end is the end."""
@@ -44,14 +52,14 @@ def position(text: str, offset: int) -> Position:
 
 def offset_of(node: exp.Expr) -> int | None:
     """Where a node stands: at its own offset, else that of its first part, else that of
-    what it is a part of."""
+    what it is a part of, else where its statement begins."""
     own = node.meta.get("start")
     if own is not None:
         return int(own)
     parts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     if parts:
         return int(min(parts))
-    return None if node.parent is None else offset_of(node.parent)
+    return node.meta.get(STATEMENT) if node.parent is None else offset_of(node.parent)
 
 
 def position_of(node: exp.Expr, text: str) -> Position | None:
@@ -89,3 +97,14 @@ def error_at(
     at = position(text, offset)
     detail = f"{why or 'see the mark'}\n{excerpt(text, offset, width)}"
     return kind(f"{what} at {at}", detail=detail, hint=hint, line=at.line, column=at.column)
+
+
+@contextlib.contextmanager
+def otherwise_at(text: str, offset: int | None) -> Iterator[None]:
+    """Errors made inside that name no place of their own get this one."""
+    try:
+        yield
+    except SqlError as error:
+        if error.line:
+            raise
+        raise error_at(type(error), text, offset, error.message, why=error.detail, hint=error.hint) from None

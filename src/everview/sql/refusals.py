@@ -258,16 +258,16 @@ def _node_at(offset: int | None, tree: exp.Expr, sql: str) -> exp.Expr | None:
         return None
     own = reader(DEFAULT)
     try:
-        again = own.tree(own.tokens(sql), sql)
+        again = own.read(sql)
     except EverviewError:
         return None
     around: tuple[int, exp.Expr] | None = None
     after: tuple[int, exp.Expr] | None = None
+    extents = _extents(again)
     for written, read in _pairs(tree, again):
-        places = [(part.meta["start"], part.meta["end"]) for part in read.walk() if "start" in part.meta]
-        if not places:
+        if id(read) not in extents:
             continue
-        first, last = min(places)[0], max(end for _, end in places)
+        first, last = extents[id(read)]
         if read.meta.get("start") == offset:
             return written
         if first <= offset <= last and (around is None or last - first < around[0]):
@@ -276,6 +276,18 @@ def _node_at(offset: int | None, tree: exp.Expr, sql: str) -> exp.Expr | None:
             after = (first, written)
     found = after if around is None or (after is not None and isinstance(around[1], exp.Query)) else around
     return found[1] if found else None
+
+
+def _extents(tree: exp.Expr) -> dict[int, tuple[int, int]]:
+    """From where to where in the text each node stands, by its id, as far as its parts have places."""
+    found: dict[int, tuple[int, int]] = {}
+    for node in reversed(list(tree.walk(bfs=False))):
+        parts = [found[id(part)] for part in node.iter_expressions() if id(part) in found]
+        if "start" in node.meta:
+            parts.append((node.meta["start"], node.meta["end"]))
+        if parts:
+            found[id(node)] = min(parts)[0], max(end for _, end in parts)
+    return found
 
 
 def _pairs(tree: exp.Expr, again: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:

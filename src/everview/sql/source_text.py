@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from everview.errors import EverviewError, SqlSyntaxError
 from everview.sql.dialects import DEFAULT, reader
-from everview.sql.positions import error_at
+from everview.sql.positions import STATEMENT, error_at
 from everview.sql.ties import has_ties
 from everview.sql.typer import Described, Failure, Inputs, typer
 
@@ -50,7 +50,7 @@ def has_names(query: exp.Expr) -> bool:
     )
 
 
-def as_written(query: exp.Expr, text: str, inputs: Inputs, described: Described) -> Described:
+def as_written(query: exp.Expr, text: str, inputs: Inputs, described: Described | Failure) -> Described | Failure:
     """What DuckDB says of the query, with the names it gives to the words it was read from."""
     source = None if has_ties(query) else _source(query, text)
     if source is None:
@@ -61,7 +61,9 @@ def as_written(query: exp.Expr, text: str, inputs: Inputs, described: Described)
         token = found.message.partition("at or near ")[2].removeprefix('"').removesuffix('"')
         what = f"unexpected {token!r}" if token else "the query cannot be read"
         raise error_at(SqlSyntaxError, text, offset, what, width=len(token) or 1, why=None if token else found.message)
-    return found if isinstance(found, Described) and found.types == described.types else described
+    if isinstance(found, Failure) or isinstance(described, Failure):
+        return described
+    return found if found.types == described.types else described
 
 
 def wording(query: exp.Expr, text: str) -> str:
@@ -89,7 +91,7 @@ def _source(query: exp.Expr, text: str) -> SourceText | None:
     for start in [*reversed(starts[-_TRIES:]), first]:
         words = text[start:end]
         try:
-            if own.tree(own.tokens(words), words) == query:
+            if own.read(words) == query:
                 return SourceText(words, start)
         except EverviewError:
             continue
@@ -99,4 +101,6 @@ def _source(query: exp.Expr, text: str) -> SourceText | None:
 def _extent(query: exp.Expr) -> tuple[int | None, int]:
     """From the first name or constant of a query to the end of the last."""
     places = [(node.meta["start"], node.meta["end"]) for node in query.walk() if "start" in node.meta]
-    return (min(places)[0], max(end for _, end in places) + 1) if places else (None, 0)
+    if not places:
+        return query.meta.get(STATEMENT), query.meta.get(STATEMENT, 0)
+    return min(places)[0], max(end for _, end in places) + 1

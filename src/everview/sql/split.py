@@ -21,7 +21,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import DefinitionError, SqlError, SqlRefusedError, SqlSyntaxError
 from everview.sql.dialects import DEFAULT, Reader
-from everview.sql.positions import Position, error_at, offset_of, position
+from everview.sql.positions import STATEMENT, Position, error_at, offset_of, position
 
 _SET_DIALECT = re.compile(r"\bset\s+dialect\b[^;]*;", re.IGNORECASE)
 _MISSING = re.compile(r"Missing (.+) from \d+:(\d+)")
@@ -66,7 +66,9 @@ class Piece:
 
     def meaning(self, tree: exp.Expr) -> exp.Expr:
         """A query or expression of :meth:`tree` in Everview's dialect."""
-        return self.reader.meaning(tree, self.source)
+        found = self.reader.meaning(tree, self.source)
+        found.meta[STATEMENT] = self.tokens[0].start
+        return found
 
     def find(self, *words: str, after: int = 0) -> Token | None:
         """The first token from an offset on that is, or begins with, one of these words."""

@@ -38,6 +38,10 @@ _ANSWERS = 10_000
 """How many sets of inputs and how many answers are kept; past it all are forgotten."""
 
 
+_FATAL = ("INTERNAL", "FATAL")
+"""Failures after which a database answers nothing any more."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why DuckDB refused a query, in its words. ``offset`` counts characters of the query."""
@@ -92,7 +96,11 @@ class Typer:
             schema = self._schema_of(inputs)
             found = self._answers.get((schema, sql))
             if found is None:
-                found = self._answers[schema, sql] = self._ask(schema, sql)
+                found = self._ask(schema, sql)
+                if isinstance(found, Failure) and found.kind in _FATAL:
+                    self._open()
+                else:
+                    self._answers[schema, sql] = found
             return found
 
     def describe(self, sql: str, inputs: Inputs) -> Columns:

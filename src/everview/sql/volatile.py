@@ -101,7 +101,7 @@ def _volatile_classes() -> dict[type[exp.Expr], str]:
     for name in sorted(volatile_names()):
         for call in (f"SELECT {name}()", f"SELECT {name}"):
             try:
-                tree = own.tree(own.tokens(call), call).expressions[0]
+                tree = own.read(call).expressions[0]
             except EverviewError:
                 continue
             if isinstance(tree, exp.Func) and not isinstance(tree, exp.Anonymous):
