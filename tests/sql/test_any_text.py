@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlglot
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlglot import Dialects, exp
@@ -190,8 +191,17 @@ def test_long_lists_are_not_deep() -> None:
         ("SELECT NOT NOT * FROM orders", "druid"),
         ("SELECT (", "athena"),
         ("-- the channel's name\nSELECT id FROM orders WHERE id IN (1)", "fabric"),
+        ("WITH a AS (EXPLAIN SELECT 1) SELECT * FROM a", "duckdb"),
+        ("SELECT id -> '$[' FROM orders", "mysql"),
         ("SELECT " + "f(" * 60 + ")" * 60, "materialize"),
     ],
 )
 def test_a_text_that_was_not_answered_is(text: str, dialect: str) -> None:
     answered(text, dialect)
+
+
+def test_sqlglot_goes_on_logging_for_others(caplog: pytest.LogCaptureFixture) -> None:
+    answered("SELECT 1 AS a")
+    sqlglot.parse_one("EXPLAIN SELECT 1", dialect="duckdb")
+    assert len(caplog.records) == 1
+    caplog.clear()

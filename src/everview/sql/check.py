@@ -29,6 +29,7 @@ from everview.sql.expand import WHOLE, expanded
 from everview.sql.namespace import Namespace, Relation, fold
 from everview.sql.open_orders import OpenOrder, open_orders
 from everview.sql.positions import error_at, offset_of, otherwise_at
+from everview.sql.quiet import quiet
 from everview.sql.refusals import refusal
 from everview.sql.scopes import qualified
 from everview.sql.source_text import as_written, has_names, wording
@@ -79,7 +80,7 @@ def check(
 ) -> Checked:
     """Check a query that was read from ``text``. Views allow nothing; an ad hoc SELECT may use
     volatile functions, and two of its columns may have one name."""
-    with otherwise_at(text, offset_of(query) or 0):
+    with quiet(), otherwise_at(text, offset_of(query) or 0):
         try:
             return _check(query, namespace, text, allow_volatile, allow_duplicates)
         except RecursionError:

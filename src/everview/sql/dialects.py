@@ -126,6 +126,9 @@ class _Reading(Parser):
     def _parse_as_command(self, start: Token) -> NoReturn:
         self.raise_error("Unsupported syntax")
 
+    def _parse_command(self) -> NoReturn:
+        self.raise_error("Unsupported syntax", self._prev)
+
     def _parse_expression(self) -> exp.Expr | None:
         # DuckDB's "alias: value" is tried wherever a colon comes second, as in SELECT :name.
         if self._next.token_type == TokenType.COLON and self._curr.token_type not in self._NAMES:

@@ -25,6 +25,7 @@ from everview.sql import commands, definitions, writes
 from everview.sql.dialects import DEFAULT, reader, too_deep
 from everview.sql.parameters import Parameters, Values
 from everview.sql.positions import error_at, otherwise_at
+from everview.sql.quiet import quiet
 from everview.sql.split import Piece, stretch
 from everview.sql.statements import SetDialect, Statement
 
@@ -95,7 +96,7 @@ def parse(text: str, dialect: str = DEFAULT, params: Values | None = None) -> tu
 
 def statement(piece: Piece, parameters: Parameters) -> Statement:
     """What one piece asks for."""
-    with otherwise_at(piece.source, piece.tokens[0].start):
+    with quiet(), otherwise_at(piece.source, piece.tokens[0].start):
         try:
             return replace(_read(piece, parameters), text=piece.text, at=piece.at, source=piece.source)
         except RecursionError:
