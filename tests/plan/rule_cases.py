@@ -37,6 +37,7 @@ from everview.plan.rules.order_joins import order_joins
 from everview.plan.rules.outer_to_inner import outer_to_inner
 from everview.plan.rules.prune_columns import prune_columns
 from everview.plan.rules.push_filters import push_filters
+from everview.plan.rules.reevaluate_pairs import reevaluate_pairs
 from everview.plan.rules.remove_identities import remove_identities
 from everview.plan.rules.settle_ties import settle_ties
 
@@ -286,4 +287,14 @@ CASES: tuple[tuple[str, Rule, Relation], ...] = (
         passing(where(passing(a, "a.id", "a.x", "a.y"), '"a.x" = 1'), "a.x", "a.id", "a.y"),
     ),
     ("below an aggregate any that only passes on", remove_identities, count_by(passing(a, "a.x", "a.id"), "a.x")),
+    (
+        "a join without an equality is evaluated again",
+        reevaluate_pairs,
+        passing(join(LEFT, where(a, '"a.x" > 1'), b, rest='"a.x" < "b.y"'), "a.id", "b.x"),
+    ),
+    (
+        "a join with one row stays a join",
+        reevaluate_pairs,
+        passing(join(INNER, a, count_by(b), rest='"a.x" < "n"'), "a.id"),
+    ),
 )

@@ -7,6 +7,7 @@ import pytest
 from everview.errors import SqlTypeError
 from everview.plan.build import order
 from everview.plan.relations import Reevaluate, TopK
+from everview.plan.rules import rewrite
 from tests.plan.build_queries import OPERATORS, REEVALUATED
 from tests.plan.evaluate import evaluated
 from tests.plan.shop import built, filled
@@ -24,14 +25,14 @@ def agree(text: str) -> None:
 
 @pytest.mark.parametrize("text", OPERATORS)
 def test_operators_mean_what_the_query_means(text: str) -> None:
-    assert not [node for node in built(text).relation.walk() if isinstance(node, Reevaluate)]
+    assert not [node for node in rewrite(built(text).relation).walk() if isinstance(node, Reevaluate)]
     agree(text)
 
 
 @pytest.mark.parametrize("text", REEVALUATED)
 def test_what_has_no_operator_is_re_evaluated_with_a_notice(text: str) -> None:
     found = built(text)
-    assert [node for node in found.relation.walk() if isinstance(node, Reevaluate)]
+    assert [node for node in rewrite(found.relation).walk() if isinstance(node, Reevaluate)]
     assert found.notices
     agree(text)
 

@@ -223,7 +223,8 @@ def constant_conditions(draw: st.DrawFn) -> str:
     def truth(depth: int) -> str:
         kind = draw(st.integers(0, 7 if depth else 4))
         if kind <= 2:
-            return f"{number(2)} {draw(st.sampled_from(['=', '<>', '<', '<=', '>', '>=', 'IS NOT DISTINCT FROM']))} {number(2)}"
+            compared = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM"]))
+            return f"{number(2)} {compared} {number(2)}"
         if kind == 3:
             return f"{number(1)} IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
         if kind == 4:

@@ -31,6 +31,7 @@ from everview.errors import DefinitionError, SqlRefusedError
 from everview.plan.build import Notice, build
 from everview.plan.expressions import Field, of_field
 from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group
+from everview.plan.notices import notices_of
 from everview.plan.relations import Relation, Sort, outline, project
 from everview.plan.rules import rewrite
 from everview.sql import namespace
@@ -85,8 +86,13 @@ def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | 
     """Take a view through all stages but the last."""
     checked = check(view.query, names, view.source)
     built = build(checked, typer(), view.source)
-    if built.notices and view.options.get("on_reevaluation") == "refuse":
-        first = built.notices[0]
+    relation = _renamed(view, built.relation, built.columns)
+    if trace is not None:
+        trace("build", relation)
+    relation = _rewritten(relation, built.order, trace)
+    notices = notices_of(relation, built.notices)
+    if notices and view.options.get("on_reevaluation") == "refuse":
+        first = notices[0]
         raise SqlRefusedError(
             f"view {view.name}: {first.construct} at line {first.line}, column {first.column} has no operator",
             detail=first.cost,
@@ -94,17 +100,13 @@ def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | 
             line=first.line,
             column=first.column,
         )
-    relation = _renamed(view, built.relation, built.columns)
-    if trace is not None:
-        trace("build", relation)
-    relation = _rewritten(relation, built.order, trace)
     return CompiledView(
         view.name,
         view.text,
         relation,
         relation.shown,
         built.order,
-        built.notices,
+        notices,
         tuple(source.name for source in checked.uses),
     )
 

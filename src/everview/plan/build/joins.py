@@ -154,13 +154,9 @@ def _join(
 def every_pair(
     context: Context, kind: JoinKind, left: Relation, right: Relation, rest: Expr | None, why: NoOperator
 ) -> Relation:
-    """A join without any equality, evaluated again as a whole."""
+    """A join without any equality: rules may find one, or make it a re-evaluation of what is left."""
     context.noticed(why, "every change re-evaluates the join of both inputs as a whole")
-    like = _join(context, kind, left, right, (), rest)
-    shown = ", ".join(quoted(field.name) for field in like.fields)
-    condition = rest.sql if rest else "TRUE"
-    query = f"SELECT {shown} FROM in0 {kind.value.upper()} JOIN in1 ON {condition}"
-    return Reevaluate((like.left, like.right), query, like.fields, like.key, reason=why.construct)
+    return _join(context, kind, left, right, (), rest)
 
 
 def as_of(

@@ -53,7 +53,7 @@ class Equality:
 @dataclass(frozen=True)
 class Join(Relation):
     """Pairs of rows whose join keys are equal and for which the rest of the condition holds.
-    Without equalities one side must be known to have one row at most."""
+    Without equalities one side must be known to have one row at most, or no operator maintains it."""
 
     kind: JoinKind
     left: Relation
@@ -96,6 +96,11 @@ class Join(Relation):
             return self.right.key
         marker = (self.marker,) if self.marker and self.kind is JoinKind.FULL else ()
         return self.left.key + self.right.key + marker
+
+    @property
+    def compares_all(self) -> bool:
+        """Whether each of many rows must be compared with each of many others."""
+        return not self.on and bool(self.left.key) and bool(self.right.key)
 
     def _met_once(self, side: Relation, keys: Sequence[Expr]) -> bool:
         """Whether a row of the other side meets at most one row of this one."""

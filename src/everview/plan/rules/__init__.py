@@ -47,6 +47,7 @@ from everview.plan.rules.order_joins import order_joins
 from everview.plan.rules.outer_to_inner import outer_to_inner
 from everview.plan.rules.prune_columns import prune_columns
 from everview.plan.rules.push_filters import push_filters
+from everview.plan.rules.reevaluate_pairs import reevaluate_pairs
 from everview.plan.rules.remove_identities import remove_identities
 from everview.plan.rules.settle_ties import settle_ties
 
@@ -67,6 +68,7 @@ RULES: tuple[Rule, ...] = (
     prune_columns,  # puts projections where they save state: nothing after it moves them
     merge_unions,  # fewer of the keys it makes shorter are read now
     remove_identities,
+    reevaluate_pairs,  # of what is left without an equality, as small as it is now
 )
 
 

@@ -61,12 +61,8 @@ def _chain(node: Relation) -> _Chain:
         left.equalities + right.equalities + node.on,
         left.rest + right.rest + rest,
         left.crosses + right.crosses + (not node.on),
-        left.wide_crosses + right.wide_crosses + _is_wide_cross(node),
+        left.wide_crosses + right.wide_crosses + node.compares_all,
     )
-
-
-def _is_wide_cross(join: Join) -> bool:
-    return not join.on and bool(join.left.key) and bool(join.right.key)
 
 
 def _best(join: Join) -> Relation:
