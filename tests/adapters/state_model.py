@@ -50,6 +50,8 @@ class Versions:
     table: StateTable
     bags: bool
     copies: dict[int, Contents] = field(default_factory=lambda: {0: {}})
+    dropped: set[bytes] = field(default_factory=set)
+    """Prefixes under which nothing is written any more."""
 
     def newest(self, as_of: int) -> Contents:
         return self.copies[max(epoch for epoch in self.copies if epoch <= as_of)]
@@ -75,6 +77,13 @@ class StateModel:
                 assert opened.written.get(versions.table.id, set()) == opened.work.get(versions.table.id, {}).keys()
                 versions.copies[opened.epoch] = self.at(versions.table.id, opened.epoch)
         state.epoch, state.frontier, state.open = opened.epoch, opened.frontier, None
+
+    def drop(self, table: int, prefix: bytes) -> None:
+        """No copy has the keys any more, whatever its epoch."""
+        versions = self.tables[table]
+        for epoch, contents in versions.copies.items():
+            versions.copies[epoch] = {key: held for key, held in contents.items() if not key.startswith(prefix)}
+        versions.dropped.add(prefix)
 
     def at(self, table: int, as_of: int) -> Contents:
         """The table as of an epoch."""

@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -21,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from everview.change.frontier import Frontier
 from everview.errors import EpochError, EpochOrderError, SnapshotExpiredError, StaleEpochError
-from everview.store.contract import BagRows, Deletes, Puts, Snapshot, StateReader, StateTable
+from everview.store.contract import BagEnds, BagRows, Deletes, Puts, Snapshot, StateReader, StateTable
 from tests.adapters.effort import HISTORIES
 from tests.adapters.histories import ITEMS
 from tests.adapters.state_model import Contents, Group, Open, StateModel, Versions
@@ -40,8 +41,21 @@ values = st.binary(max_size=12) | st.just(b"v" * 5000)
 groups = st.sampled_from(GROUPS)
 
 
+FIRST = [1, 0, 2, None, 5, 150, 1000]
+"""How many rows of a bag are asked for."""
+
+
 def column(items: Sequence[bytes | None]) -> pa.LargeBinaryArray:
     return pa.array(items, pa.large_binary())
+
+
+def bag_rows(work: dict[bytes, dict[bytes, int]]) -> BagRows:
+    changes = [(key, entry, count) for key, entries in work.items() for entry, count in entries.items()]
+    return BagRows(
+        column([key for key, _, _ in changes]),
+        column([entry for _, entry, _ in changes]),
+        pa.array([count for _, _, count in changes], pa.int64()),
+    )
 
 
 @dataclass
@@ -100,10 +114,29 @@ class StateTables(RuleBasedStateMachine):
             bag = reader.read_bags(table, asked, as_of)
             listed = list(zip(bag.keys.to_pylist(), bag.entries.to_pylist(), bag.counts.to_pylist(), strict=True))
             assert listed == [(k, e, n) for k in sorted(contents) for e, n in sorted(contents[k].items())]
+            self._check_beginnings(reader, table, as_of, contents)
         else:
             assert reader.read(table, asked, as_of).to_pylist() == [contents.get(key) for key in asked.to_pylist()]
             found = reader.scan(table, b"", as_of)
             assert list(zip(found.keys.to_pylist(), found.values.to_pylist(), strict=True)) == sorted(contents.items())
+
+    def _check_beginnings(self, reader: StateReader, table: StateTable, as_of: int, contents: Contents) -> None:
+        """The first rows of bags, as many as each is asked for, and their first and last entries."""
+        asked = [b"nobody", *reversed(ODD_KEYS)]
+        firsts, lasts = reader.bag_ends(table, column([*asked, asked[-1]]), as_of)
+        bags = [contents.get(key) for key in [*asked, asked[-1]]]
+        assert firsts.to_pylist() == [min(bag) if bag else None for bag in bags]
+        assert lasts.to_pylist() == [max(bag) if bag else None for bag in bags]
+        wanted = {key: FIRST[(number + as_of) % len(FIRST)] for number, key in enumerate(asked)}
+        found = reader.read_bags(table, column(asked), as_of, pa.array(wanted.values(), pa.int64()))
+        listed = list(zip(found.keys.to_pylist(), found.entries.to_pylist(), found.counts.to_pylist(), strict=True))
+        assert listed == [
+            (key, entry, bag[entry])
+            for key, bag in sorted(contents.items())
+            if key in wanted
+            for entry, before in zip(sorted(bag), accumulate((bag[e] for e in sorted(bag)), initial=0), strict=False)
+            if wanted[key] is None or before < wanted[key]
+        ]
 
     def _check_committed(self) -> None:
         for versions in self.model.tables.values():
@@ -184,6 +217,10 @@ class StateTables(RuleBasedStateMachine):
             assert (begun.start, begun.frontier, begun.plan) == (opened.start, opened.frontier, opened.plan)
 
     def _draw_work(self, data: st.DataObject, versions: Versions) -> dict[bytes, object]:
+        drawn = self._draw_any_work(data, versions)
+        return {key: work for key, work in drawn.items() if not key.startswith(tuple(versions.dropped))}
+
+    def _draw_any_work(self, data: st.DataObject, versions: Versions) -> dict[bytes, object]:
         if not versions.bags:
             if data.draw(st.booleans()):
                 return dict(data.draw(st.dictionaries(keys, st.none() | values, max_size=8)))
@@ -254,16 +291,12 @@ class StateTables(RuleBasedStateMachine):
         opened.written.setdefault(id, set()).update(chosen)
 
     def _write_bags(self, versions: Versions, epoch: int, work: dict[bytes, dict[bytes, int]], base: Contents) -> None:
-        changes = [(key, entry, count) for key, entries in work.items() for entry, count in entries.items()]
-        ends = self.store.views.write_bags(
-            versions.table,
-            epoch,
-            BagRows(
-                column([key for key, _, _ in changes]),
-                column([entry for _, entry, _ in changes]),
-                pa.array([count for _, _, count in changes], pa.int64()),
-            ),
-        )
+        ends = self.store.views.write_bags(versions.table, epoch, bag_rows(work))
+        self._check_ends(ends, versions, work, base)
+
+    def _check_ends(
+        self, ends: BagEnds, versions: Versions, work: dict[bytes, dict[bytes, int]], base: Contents
+    ) -> None:
         touched = sorted(work)
         before = [base.get(key) for key in touched]
         after = [self.model.after(versions, base.get(key), work[key]) for key in touched]
@@ -372,6 +405,19 @@ class StateTables(RuleBasedStateMachine):
         found = self.store.views.scan(table, prefix, as_of, limit, after)
         assert list(zip(found.keys.to_pylist(), found.values.to_pylist(), strict=True)) == expected[:limit]
 
+    @rule(data=st.data())
+    def preview(self, data: st.DataObject) -> None:
+        """What a write would say, of the living store, whatever an epoch has half-written, and
+        of a snapshot; nothing changes by it."""
+        versions = data.draw(st.sampled_from([v for v in self.model.tables.values() if v.bags]))
+        as_of = self.model.groups[versions.table.group].epoch
+        work: dict[bytes, dict[bytes, int]] = self._draw_work(data, versions)  # type: ignore[assignment]
+        base = self.model.at(versions.table.id, as_of)
+        self._check_ends(self.store.views.preview_bags(versions.table, bag_rows(work), as_of), versions, work, base)
+        with self.store.snapshot() as snapshot:
+            self._check_ends(snapshot.preview_bags(versions.table, bag_rows(work), as_of), versions, work, base)
+        self._check_committed()
+
     @rule(data=st.data(), asked=st.lists(keys, max_size=20) | st.permutations(KEYS))
     def read_in_the_order_asked(self, data: st.DataObject, asked: list[bytes]) -> None:
         versions = data.draw(st.sampled_from([v for v in self.model.tables.values() if not v.bags]))
@@ -413,11 +459,24 @@ class StateTables(RuleBasedStateMachine):
         if not free:
             return
         versions = data.draw(st.sampled_from(free))
-        self.store.views.drop(versions.table)
+        (self.store.views.drop_bags if versions.bags else self.store.views.drop)(versions.table)
         del self.model.tables[versions.table.id]
         as_of = self.model.groups[versions.table.group].epoch
         self._check_table(self.store.views, versions.table, versions.bags, as_of, {})
         self._create(versions.table.group, versions.bags)
+        self._check_committed()
+
+    @rule(data=st.data(), prefix=st.sampled_from(PREFIXES[1:]))
+    def drop_one_of_several(self, data: st.DataObject, prefix: bytes) -> None:
+        """What begins with a prefix goes, also while an epoch writes elsewhere in the table."""
+        versions = data.draw(st.sampled_from(list(self.model.tables.values())))
+        id, group = versions.table.id, self.model.groups[versions.table.group]
+        if group.open is not None and any(key.startswith(prefix) for key in group.open.work.get(id, {})):
+            return
+        (self.store.views.drop_bags if versions.bags else self.store.views.drop)(versions.table, prefix)
+        self.model.drop(id, prefix)
+        for as_of in {group.epoch, group.open.epoch if group.open else group.epoch}:
+            self._check_table(self.store.views, versions.table, versions.bags, as_of, self.model.at(id, as_of))
         self._check_committed()
 
 

@@ -245,24 +245,6 @@ def test_a_zombie_cannot_revive_a_swept_record(files: Files, views: EmbeddedView
         assert get(views, TABLE, b"k", number) is None
 
 
-def test_a_dropped_table_is_gone_and_its_neighbours_stay(
-    files: Files, views: EmbeddedViews, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(records, "BOUNDED", 5)
-    epoch(views, NEIGHBOUR, {b"k": b"1"})
-    clean = files.entries()
-    number = epoch(views, TABLE, ROWS)
-    files.dies_at = {files.shards[1]}
-    with pytest.raises(Killed):
-        views.drop(TABLE)
-    files.dies_at = set()
-    views.drop(TABLE)
-    assert all_of(views, number) == {}
-    assert all_of(views, number, NEIGHBOUR) == {b"k": b"1"}
-    assert files.entries() == clean
-    views.drop(TABLE)
-
-
 # ------------------------------------------------------------------ scanning
 
 

@@ -313,8 +313,18 @@ class StateReader(Protocol):
     ) -> Records:
         """Records whose key has the prefix, in key order, ``after`` excluded."""
 
-    def read_bags(self, table: StateTable, keys: Bytes, as_of: int) -> BagRows:
-        """All rows of the given bags, ordered by key and entry."""
+    def read_bags(self, table: StateTable, keys: Bytes, as_of: int, first: pa.Int64Array | None = None) -> BagRows:
+        """All rows of the given bags, ordered by key and entry. With ``first``, one number for
+        each key (null: all rows; the keys are distinct then), only the rows at the beginning
+        of each bag that bring the sum of their counts to that number; the last of them comes
+        with its whole count. That costs what these rows cost, however large the bag is."""
+
+    def bag_ends(self, table: StateTable, keys: Bytes, as_of: int) -> tuple[Bytes, Bytes]:
+        """First and last entry of the bag of each key, null where it is empty."""
+
+    def preview_bags(self, table: StateTable, changes: BagRows, as_of: int) -> BagEnds:
+        """What :meth:`ViewStore.write_bags` of an epoch after ``as_of`` would return: for
+        steps that are run without an epoch. Nothing is written."""
 
     def committed(self, group: str) -> Commit: ...
 
@@ -365,7 +375,19 @@ class ViewStore(StateReader, Protocol):
     def sweep(self, group: str) -> int:
         """Remove the tombstones of committed epochs; returns how many."""
 
-    def drop(self, table: StateTable) -> None: ...
+    def drop(self, table: StateTable, prefix: bytes = b"") -> None:
+        """Remove the records whose keys begin with the prefix: all epochs of them, at once for
+        readers of the living store, never for snapshots that are already held.
+
+        Views that share a table have a prefix each, and one is dropped while the others are
+        written. A drop belongs to no epoch. It is called when the last epoch whose plan has
+        the prefix is committed, and nobody writes there again: a task that slept since is
+        refused, for its epoch is closed (the store makes sure of that before it removes
+        anything). Work is done in bounded transactions; a drop that was interrupted is
+        called again."""
+
+    def drop_bags(self, table: StateTable, prefix: bytes = b"") -> None:
+        """The same for a table of bags, whose keys begin with the prefix."""
 
     def snapshot(self) -> StateSnapshot: ...
 

@@ -136,14 +136,7 @@ def find_regions(doors: Sequence[Door], table: StateTable, bags: Bags, entries: 
 
 
 def _find_chain(large: LargeBag, bags: Bags, bag: int, entries: list[bytes]) -> Chain:
-    regions = large.regions(entries)
-    last_bound = large.last()
-    first = large.ends_in(b"")
-    if first is None and regions[0].following is not None:
-        first = large.ends_in(regions[0].following)
-    last = large.ends_in(last_bound)
-    before = (first[0], last[1]) if first and last else None
-    return Chain(bag, bags.shard(bag), bags.prefixes[bag], regions, before, last_bound)
+    return Chain(bag, bags.shard(bag), bags.prefixes[bag], large.regions(entries), large.ends(), large.last())
 
 
 def large_among(firsts: Versions, as_of: int, table: StateTable) -> Ints:

@@ -26,6 +26,7 @@ The columns of a write, for two bags of which k2 is new::
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -33,15 +34,14 @@ import pyarrow as pa
 from everview.errors import DamagedEntryError, InputError
 from everview.store.contract import BagEnds, BagRows, Bytes, StateTable
 from everview.store.embedded.bag_cuts import Content, Pieces, Touched, cut_bag
-from everview.store.embedded.bag_regions import Bags, Chain, Regions, find_regions, large_among
+from everview.store.embedded.bag_regions import Bags, Chain, Regions, find_regions
 from everview.store.embedded.chunks import decode, encode
 from everview.store.embedded.entries import Alphabet, entries_of, in_one_alphabet, sort_rows
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epochs import require_kept
 from everview.store.embedded.large_bags import Ends, LargeBag
-from everview.store.embedded.records import Door, check_types, fetch, inverse, write_routed
+from everview.store.embedded.records import Door, check_types, inverse, write_routed
 from everview.store.embedded.snapshots import Core
-from everview.store.embedded.versions import Versions
 from everview.store.ragged import (
     BINARY,
     EMPTY,
@@ -55,48 +55,49 @@ from everview.store.ragged import (
     offsets_of,
 )
 
-# ------------------------------------------------------------------ reading
-
-
-def read_bags(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: int) -> BagRows:
-    if not len(keys):
-        return BagRows(EMPTY, EMPTY, pa.array([], pa.int64()))
-    bags = Bags.of(table, keys, len(doors))
-    records = fetch(doors, table, bags.prefixes, bags.edges, as_of)
-    bag_of_chunk = np.arange(len(bags))
-    large = large_among(Versions(records, table.name), as_of, table)
-    if len(large):
-        held: list[Sequence[bytes]] = [(record,) for record in records]
-        for bag in large.tolist():
-            with doors[bags.shard(bag)]() as txn:
-                require_kept(txn, table.group, as_of)
-                held[bag] = [record for _, record in LargeBag(txn, table.name, bags.prefixes[bag], as_of).chunks()]
-        bag_of_chunk = np.repeat(bag_of_chunk, [len(chunks) for chunks in held])
-        records = [record for chunks in held for record in chunks]
-    versions = Versions(records, table.name)
-    _, rows = decode(versions.data, *versions.as_of(as_of), table.name)
-    place = bags.place[bag_of_chunk[rows.chunk]]
-    order = np.argsort(place, kind="stable")
-    return BagRows(
-        bags.sorted_keys.take(pa.array(place[order])),
-        rows.entries.as_column().take(pa.array(order)),
-        pa.array(rows.counts[order]),
-    )
-
-
 # ------------------------------------------------------------------ writing
 
 
 def write_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int, changes: BagRows) -> BagEnds:
+    found = _merge(doors, table, changes, epoch - 1)
+    if found is None:
+        return _NO_ENDS
+    merged, ends = found
+    _write(core, table, epoch, merged)
+    return ends
+
+
+def preview_bags(doors: Sequence[Door], table: StateTable, changes: BagRows, as_of: int) -> BagEnds:
+    """First and last entries as they would be, from the same columns, of which nothing is written."""
+    found = _merge(doors, table, changes, as_of)
+    return _NO_ENDS if found is None else found[1]
+
+
+_NO_ENDS = BagEnds(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY)
+
+
+@dataclass(frozen=True)
+class _Merged:
+    """The touched chunks with the changes in them."""
+
+    bags: Bags
+    regions: Regions
+    content: Content
+    counts: Ints
+    base: tuple[Ints, Ints, Mask]
+    """Where the chunks as they were stand among the records of the regions."""
+
+
+def _merge(doors: Sequence[Door], table: StateTable, changes: BagRows, as_of: int) -> tuple[_Merged, BagEnds] | None:
     _check(table, changes)
     if not len(changes.keys):
-        return BagEnds(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY)
+        return None
     bags = Bags.of(table, changes.keys, len(doors))
-    regions = find_regions(doors, table, bags, changes.entries, epoch - 1)
+    regions = find_regions(doors, table, bags, changes.entries, as_of)
     count = len(regions.bag)
 
-    starts, ends, absent = regions.records.as_of(epoch - 1)
-    heads, old = decode(regions.records.data, starts, ends, absent, table.name)
+    base = regions.records.as_of(as_of)
+    heads, old = decode(regions.records.data, *base, table.name)
     alphabet, (old_codes, new_codes) = in_one_alphabet([old.entries, entries_of(changes.entries)])
     region, codes, counts = _add_up(
         np.concatenate([old.chunk, regions.of_row]),
@@ -111,9 +112,8 @@ def write_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int,
 
     before = _ends(alphabet, old_codes, offsets_of(heads.size))
     after = _ends(alphabet, codes, content.edges)
-    result = _bag_ends(doors, table, bags, regions, content, before, after, epoch - 1)
-    _write(core, table, epoch, bags, regions, content, counts, (starts, ends, absent))
-    return result
+    ends = _bag_ends(doors, table, bags, regions, content, before, after, as_of)
+    return _Merged(bags, regions, content, counts, base), ends
 
 
 def _check(table: StateTable, changes: BagRows) -> None:
@@ -225,16 +225,8 @@ def _entry(ends: Ends, side: int) -> bytes | None:
 # ------------------------------------------------------------------ the chunks to write
 
 
-def _write(
-    core: Core,
-    table: StateTable,
-    epoch: int,
-    bags: Bags,
-    regions: Regions,
-    content: Content,
-    counts: Ints,
-    base: tuple[Ints, Ints, Mask],
-) -> None:
+def _write(core: Core, table: StateTable, epoch: int, merged: _Merged) -> None:
+    bags, regions, content = merged.bags, merged.regions, merged.content
     size = np.diff(content.edges)
     bag, region = regions.bag, np.arange(len(regions.bag))
     more = np.zeros(len(bag), np.bool_)
@@ -255,10 +247,10 @@ def _write(
 
     framed = bags.framed if len(bag) == len(bags) else bags.framed.take(pa.array(bag))
     keys = framed if bounds is None else glue(framed, bounds)
-    current = encode(content.alphabet, content.codes, counts, size, more)
+    current = encode(content.alphabet, content.codes, merged.counts, size, more)
     if dead.any():
         current = current.take(pa.array(np.arange(len(dead)), mask=dead))
-    starts, ends, absent = base
+    starts, ends, absent = merged.base
     previous = gather(regions.records.data, starts, ends, np.maximum(region, 0), absent[region] | (region < 0))
     edges = np.searchsorted(bag, bags.edges).tolist()
     write_routed(core, table, epoch, keys, current, previous, edges)

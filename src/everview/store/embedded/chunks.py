@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from everview.errors import DamagedEntryError
 from everview.store.contract import Bytes
-from everview.store.embedded.entries import VARIABLE, WIDEST, Alphabet, Entries, to_codes
+from everview.store.embedded.entries import VARIABLE, WIDEST, Alphabet, Entries, from_codes, to_codes
 from everview.store.ragged import (
     EMPTY,
     Ints,
@@ -38,6 +38,7 @@ from everview.store.ragged import (
     gather,
     glue,
     lengths,
+    null_column,
     offsets_of,
     places,
 )
@@ -87,11 +88,7 @@ def words_of(buffer: pa.Buffer, table: str) -> Words:
 def decode(buffer: pa.Buffer, starts: Ints, ends: Ints, absent: Mask, table: str) -> tuple[ChunkHeads, Rows]:
     """The entries of the chunks between these byte places."""
     words = words_of(buffer, table)
-    heads = read_heads(words, starts, absent)
-    counted = (heads.flags & COUNTED) != 0
-    least = np.where(absent, 0, 8 + 8 * heads.size * (1 * counted + (heads.width > 0)))
-    if np.any(np.where(heads.width > 0, least != ends - starts, least > ends - starts)):
-        raise damaged_chunk(table)
+    heads, counted = _checked_heads(words, starts, ends, absent, table)
     first = starts >> 3
     widths = np.unique(heads.width[heads.size > 0]).tolist()
     if len(widths) <= 1:
@@ -106,6 +103,18 @@ def decode(buffer: pa.Buffer, starts: Ints, ends: Ints, absent: Mask, table: str
     column = concat(*(part.entries.as_column() for part in parts)).take(pa.array(order))
     counts = np.concatenate([part.counts for part in parts])[order]
     return heads, Rows(chunk[order], Entries(VARIABLE, np.zeros(0, np.uint64), column), counts)
+
+
+def _checked_heads(words: Words, starts: Ints, ends: Ints, absent: Mask, table: str) -> tuple[ChunkHeads, Mask]:
+    """Headers that fit the lengths of their chunks, and which of the chunks have counts."""
+    heads = read_heads(words, starts, absent)
+    counted = (heads.flags & COUNTED) != 0
+    narrow = heads.width > 0
+    block = np.where(narrow, heads.size, (heads.size + 1) >> 1)
+    least = np.where(absent, 0, 8 * (1 + block + heads.size * counted))
+    if np.any(np.where(narrow, least != ends - starts, least > ends - starts)) or np.any(heads.width > WIDEST):
+        raise damaged_chunk(table)
+    return heads, counted
 
 
 def _rows(
@@ -218,7 +227,50 @@ def _encode_variable(column: Bytes, counts: Ints, size: Ints, more: Mask, edges:
     )
 
 
+# ------------------------------------------------------------------ first and last
+
+
+def first_and_last(buffer: pa.Buffer, starts: Ints, ends: Ints, absent: Mask, table: str) -> tuple[Bytes, Bytes]:
+    """First and last entry of the chunks between these byte places, null where there is
+    none; what lies between is not looked at."""
+    words = words_of(buffer, table)
+    heads, counted = _checked_heads(words, starts, ends, absent, table)
+    empty = heads.size == 0
+    widths = np.unique(heads.width[~empty]).tolist()
+    parts = [(null_column(len(empty)),) * 2]
+    at = np.arange(len(empty))
+    for width in widths:
+        chosen = np.flatnonzero(~empty & (heads.width == width))
+        at[chosen] = sum(len(first) for first, _ in parts) + np.arange(len(chosen))
+        word, size = starts[chosen] // 8 + 1, heads.size[chosen]
+        if width:
+            parts.append((from_codes(words[word], width), from_codes(words[word + size - 1], width)))
+        else:
+            data = 8 * (word + ((size + 1) >> 1) + size * counted[chosen])
+            parts.append(_variable_ends(buffer, words.view("<u4"), 2 * word, data, size, ends[chosen], table))
+    order = pa.array(at)
+    return concat(*(first for first, _ in parts)).take(order), concat(*(last for _, last in parts)).take(order)
+
+
+def _variable_ends(
+    buffer: pa.Buffer, halves: npt.NDArray[np.uint32], place: Ints, data: Ints, size: Ints, ends: Ints, table: str
+) -> tuple[Bytes, Bytes]:
+    """Of chunks that are not empty, whose entries' ends stand at ``place`` and bytes at ``data``."""
+    first_end, last_end = (halves[at].astype(np.int64) for at in (place, place + size - 1))
+    last_start = np.where(size > 1, halves[place + np.maximum(size - 2, 0)], 0).astype(np.int64)
+    if np.any(first_end > last_end) or np.any(last_start > last_end) or np.any(data + last_end > ends):
+        raise damaged_chunk(table)
+    every = np.arange(len(size))
+    return gather(buffer, data, data + first_end, every), gather(buffer, data + last_start, data + last_end, every)
+
+
 # ------------------------------------------------------------------ one chunk at a time
+
+
+def size_of(chunk: bytes) -> int:
+    """How many entries one chunk has."""
+    size: int = _HEADER.unpack_from(chunk)[2]
+    return size
 
 
 def ends_of(chunk: bytes) -> tuple[bytes, bytes] | None:

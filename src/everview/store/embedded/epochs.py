@@ -128,6 +128,13 @@ class Epochs:
         raise_fences(self._core, group, commit.epoch)
         return commit
 
+    def close_committed(self, group: str) -> None:
+        """Make sure that no shard takes a write of a committed epoch any more, also where the
+        process that committed died before it had raised all fences."""
+        with self._core.base.read() as txn:
+            last = committed_in(txn, group)
+        raise_fences(self._core, group, last.epoch)
+
     def begun(self, group: str) -> Begun | None:
         with self._core.base.read() as txn:
             return begun_in(txn, group)

@@ -18,13 +18,15 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from typing import TypeVar
 
-from everview.store.embedded.chunks import damaged_chunk, ends_of
+from everview.store.embedded.chunks import damaged_chunk, ends_of, size_of
 from everview.store.embedded.environment import KEY_LIMIT, Transaction
 from everview.store.embedded.versions import value_as_of
+
+T = TypeVar("T")
 
 Ends = tuple[bytes, bytes] | None
 """First and last entry, or nothing."""
@@ -51,11 +53,28 @@ class LargeBag:
         self._prefix = prefix
         self._as_of = as_of
 
-    def chunks(self) -> Iterator[tuple[bytes, bytes]]:
-        """All chunks in order: key and record."""
+    def chunks(self, most: int) -> Iterator[bytes]:
+        """The records of the chunks, in order, until they hold ``most`` entries together."""
         self._cursor.set_range(self._prefix)
-        inside = takewhile(lambda row: row[0].startswith(self._prefix), self._cursor.iternext())
-        return (row for row in inside if self._value(row[1]) is not None)
+        for key, record in self._cursor.iternext():
+            if not key.startswith(self._prefix):
+                break
+            chunk = self._value(record)
+            if chunk is None:
+                continue
+            yield record
+            most -= self._checked(size_of, chunk)
+            if most <= 0:
+                break
+
+    def ends(self) -> Ends:
+        """First and last entry of the bag. Only the first chunk may stand there empty."""
+        first = self.ends_in(b"")
+        if first is None and self._cursor.set_key(self._prefix):
+            following = self._step(forward=True)
+            first = None if following is None else self.ends_in(following)
+        last = self.ends_in(self.last())
+        return (first[0], last[1]) if first and last else None
 
     def regions(self, entries: Sequence[bytes]) -> list[Region]:
         """The chunks that the sorted entries fall into. The first chunk is among them where
@@ -114,8 +133,11 @@ class LargeBag:
     def ends_in(self, bound: bytes) -> Ends:
         """First and last entry of the chunk with this bound."""
         chunk = self.chunk(bound)
+        return None if chunk is None else self._checked(ends_of, chunk)
+
+    def _checked(self, of: Callable[[bytes], T], chunk: bytes) -> T:
         try:
-            return None if chunk is None else ends_of(chunk)
+            return of(chunk)
         except struct.error:
             raise damaged_chunk(self._table) from None
 

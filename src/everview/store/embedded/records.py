@@ -335,7 +335,7 @@ class _Write:
             txn.put(entry, struct.pack("<I", len(part)) + packed)
 
 
-# ------------------------------------------------------------------ sweeping and dropping
+# ------------------------------------------------------------------ sweeping
 
 
 def _index_space(group: str) -> bytes:
@@ -383,17 +383,3 @@ def _unpack(packed: bytes) -> list[bytes]:
     ends = np.cumsum(np.frombuffer(packed, "<u4", count, 4)) + 4 + 4 * count
     edges = [4 + 4 * count, *ends.tolist()]
     return [packed[start:end] for start, end in pairwise(edges)]
-
-
-def drop_shard(core: Core, environment: Environment, table: StateTable) -> None:
-    """Remove all records of a table from one shard, a bounded number at a time."""
-    prefix = space_of(table)
-
-    def work(txn: Transaction) -> int:
-        with txn.cursor() as cursor:
-            there = cursor.set_range(prefix)
-            keys = list(islice(cursor.iternext(values=False), BOUNDED)) if there else []
-        return sum(map(txn.delete, (key for key in keys if key.startswith(prefix))))
-
-    while core.update(environment, work):
-        pass

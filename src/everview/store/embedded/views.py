@@ -10,20 +10,17 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 
+import pyarrow as pa
+
 from everview.change.frontier import Frontier
 from everview.errors import SnapshotExpiredError
 from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Commit, Deletes, Puts, Records, StateTable
-from everview.store.embedded.bags import read_bags, write_bags
+from everview.store.embedded.bag_reads import bag_ends, read_bags
+from everview.store.embedded.bags import preview_bags, write_bags
+from everview.store.embedded.drops import drop_bags, drop_records
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.epochs import HISTORY, Epochs, committed_in
-from everview.store.embedded.records import (
-    Door,
-    drop_shard,
-    read_records,
-    scan_records,
-    sweep_shard,
-    write_records,
-)
+from everview.store.embedded.records import Door, read_records, scan_records, sweep_shard, write_records
 from everview.store.embedded.snapshots import Core, close_everywhere, open_everywhere
 
 
@@ -42,8 +39,14 @@ class _Reads:
     ) -> Records:
         return scan_records(self._doors, table, prefix, as_of, limit, after)
 
-    def read_bags(self, table: StateTable, keys: Bytes, as_of: int) -> BagRows:
-        return read_bags(self._doors, table, keys, as_of)
+    def read_bags(self, table: StateTable, keys: Bytes, as_of: int, first: pa.Int64Array | None = None) -> BagRows:
+        return read_bags(self._doors, table, keys, as_of, first)
+
+    def bag_ends(self, table: StateTable, keys: Bytes, as_of: int) -> tuple[Bytes, Bytes]:
+        return bag_ends(self._doors, table, keys, as_of)
+
+    def preview_bags(self, table: StateTable, changes: BagRows, as_of: int) -> BagEnds:
+        return preview_bags(self._doors, table, changes, as_of)
 
     def committed(self, group: str) -> Commit:
         with self._base() as txn:
@@ -123,9 +126,13 @@ class EmbeddedViews(_Reads):
     def sweep(self, group: str) -> int:
         return sum(sweep_shard(self._core, shard, group) for shard in self._core.shards)
 
-    def drop(self, table: StateTable) -> None:
-        for shard in self._core.shards:
-            drop_shard(self._core, shard, table)
+    def drop(self, table: StateTable, prefix: bytes = b"") -> None:
+        self._epochs.close_committed(table.group)
+        drop_records(self._core, table, prefix)
+
+    def drop_bags(self, table: StateTable, prefix: bytes = b"") -> None:
+        self._epochs.close_committed(table.group)
+        drop_bags(self._core, table, prefix)
 
     def snapshot(self) -> EmbeddedSnapshot:
         return EmbeddedSnapshot(self._core)
