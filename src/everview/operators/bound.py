@@ -1,0 +1,90 @@
+"""A plan bound to a store: which table of the store is which state of the plan.
+
+One sentence: a :class:`BoundPlan` is all that an attempt of an epoch must know, in a form that
+survives the process that began it.
+
+Schemas are as they were when the epoch began: they are looked up after the frontier was chosen,
+so no entry of the epoch was written under a newer one.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from everview.change.schema import Schema
+from everview.errors import DefinitionError
+from everview.plan.maintenance import MaintenancePlan, Step
+from everview.store.contract import StateTable, Table
+
+QUARANTINE = "quarantine"
+"""What the table of rows that have no value is called among the states."""
+
+
+@dataclass(frozen=True)
+class BoundPlan:
+    """A maintenance plan, its base tables by name, and its state tables by fingerprint."""
+
+    plan: MaintenancePlan
+    tables: Mapping[str, Table]
+    states: Mapping[str, StateTable]
+    """Of every state of every step, and of the quarantine."""
+    first: frozenset[str] = field(default=frozenset())
+    """Steps that have kept nothing yet: what is there without any change is theirs to say now."""
+
+    def __post_init__(self) -> None:
+        missing = [use.name for use in self.plan.tables if use.name not in self.tables]
+        if missing:
+            raise DefinitionError(f"the plan reads table {missing[0]}, which it is not bound to")
+        wanted = {state.fingerprint: state.name for step in self.plan.steps for state in step.states}
+        lost = [name for named, name in wanted.items() if named not in self.states]
+        if lost or QUARANTINE not in self.states:
+            raise DefinitionError(f"the plan keeps {lost[0] if lost else QUARANTINE}, which has no table")
+
+    @functools.cached_property
+    def consumers(self) -> dict[str, tuple[tuple[Step, int], ...]]:
+        """For each step those that read it, each with the number of the input."""
+        found: dict[str, list[tuple[Step, int]]] = {step.fingerprint: [] for step in self.plan.steps}
+        for step in self.plan.steps:
+            for number, one in enumerate(step.inputs):
+                found[one.step].append((step, number))
+        return {name: tuple(readers) for name, readers in found.items()}
+
+    @functools.cached_property
+    def stages(self) -> tuple[tuple[Step, ...], ...]:
+        """The steps of each stage, in the order in which they run."""
+        count = max((zone.stage for zone in self.plan.zones), default=0)
+        found: list[list[Step]] = [[] for _ in range(count)]
+        for step in self.plan.steps:
+            found[self.stage_of(step) - 1].append(step)
+        return tuple(map(tuple, found))
+
+    def stage_of(self, step: Step) -> int:
+        return self.plan.zone_of[step.fingerprint].stage
+
+    def state_table(self, step: Step) -> StateTable:
+        return self.states[step.states[0].fingerprint]
+
+    # -------------------------------------------------------------- recorded with an epoch
+
+    def to_bytes(self) -> bytes:
+        recorded: dict[str, Any] = {
+            "plan": self.plan.to_json(),
+            "tables": [[table.id, table.name, table.schema.to_json()] for table in self.tables.values()],
+            "states": {named: [table.id, table.name, table.group] for named, table in self.states.items()},
+            "first": sorted(self.first),
+        }
+        return json.dumps(recorded, separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_bytes(recorded: bytes) -> BoundPlan:
+        found = json.loads(recorded)
+        return BoundPlan(
+            MaintenancePlan.from_json(found["plan"]),
+            {name: Table(id, name, Schema.from_json(schema)) for id, name, schema in found["tables"]},
+            {named: StateTable(*said) for named, said in found["states"].items()},
+            frozenset(found["first"]),
+        )

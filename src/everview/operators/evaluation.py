@@ -1,0 +1,157 @@
+"""Evaluating SQL over columns: the only place where operators meet DuckDB.
+
+One sentence: expressions go in as text with the rows they are about, columns come out row by
+row in the same order, and rows that have no value are told apart instead of stopping the rest.
+
+An expression may fail for some rows: a text that is no number, an integer that overflows.
+DuckDB then fails for all of them, so the rows are halved until those that fail stand alone::
+
+    >>> import pyarrow as pa
+    >>> rows = pa.table({"text": ["7", "seven", "8"]})
+    >>> found = Evaluator().columns([("CAST(\"text\" AS INTEGER)", parse_type("INTEGER"))], rows)
+    >>> found.columns[0].to_pylist(), sorted(found.failed)
+    ([7, None, 8], [1])
+
+Failing is the rare case and pays for itself; where nothing fails the rows are evaluated once.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from everview.change.types import BOOLEAN, Type
+from everview.plan.expressions import fields_of, parsed, quoted
+from everview.sql.settings import connect
+from everview.store.fitting import fit
+
+Typed = tuple[str, Type]
+"""An expression's text and type."""
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Columns row by row, and the reasons of the rows that have no value: null in all columns."""
+
+    columns: list[pa.Array]
+    failed: dict[int, str] = field(default_factory=dict)
+
+
+class Unevaluable(Exception):
+    """DuckDB cannot evaluate the text over these rows; says why."""
+
+
+class Evaluator:
+    """A DuckDB connection under the fixed settings, for one thread at a time."""
+
+    def __init__(self) -> None:
+        self._connection = connect()
+
+    def query(self, sql: str, types: Sequence[tuple[str, Type]], tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The answer of a query over the named tables, as columns of these names and types.
+        Raises :class:`Unevaluable`."""
+        for name, table in tables.items():
+            self._connection.register(name, table)
+        try:
+            answer = self._connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise Unevaluable(reason_of(error)) from error
+        finally:
+            for name in tables:
+                self._connection.unregister(name)
+        columns = [_fitted(column, kind) for column, (_, kind) in zip(answer.columns, types, strict=True)]
+        return pa.table(columns, names=[name for name, _ in types])
+
+    def columns(self, expressions: Sequence[Typed], rows: pa.Table) -> Evaluated:
+        """The values of expressions over the fields of rows, row by row."""
+        wanted = [(sql, kind) for sql, kind in expressions if plain(sql) is None]
+        found = self._columns(wanted, rows) if wanted and len(rows) else Evaluated([_none(k) for _, k in wanted])
+        computed = iter(found.columns)
+        return Evaluated(
+            [next(computed) if (name := plain(sql)) is None else one_array(rows[name]) for sql, _ in expressions],
+            found.failed,
+        )
+
+    def mask(self, condition: str, rows: pa.Table) -> tuple[pa.Array, dict[int, str]]:
+        """For which rows a condition holds (null is no), and the reasons of those without an answer."""
+        found = self.columns([(condition, BOOLEAN)], rows)
+        return found.columns[0].fill_null(False), found.failed
+
+    def _columns(self, expressions: Sequence[Typed], rows: pa.Table) -> Evaluated:
+        read = sorted({name for sql, _ in expressions for name in fields_of(sql)})
+        given = rows.select(read) if read else pa.table({"__n": pa.array(np.arange(len(rows)))})
+        texts = ", ".join(f"{sql} AS c{number}" for number, (sql, _) in enumerate(expressions))
+        types = [(f"c{number}", kind) for number, (_, kind) in enumerate(expressions)]
+
+        def evaluate(part: pa.Table) -> pa.Table:
+            return self.query(f"SELECT {texts} FROM input", types, {"input": part})
+
+        failed: dict[int, str] = {}
+        made = _halved(evaluate, given, 0, failed)
+        filled = [part if part is not None else _nulls(types) for part in made]
+        return Evaluated([one_array(column) for column in pa.concat_tables(filled).columns], failed)
+
+
+def _halved(
+    evaluate: Callable[[pa.Table], pa.Table], rows: pa.Table, at: int, failed: dict[int, str]
+) -> list[pa.Table | None]:
+    """The parts of an answer, None for a row without one."""
+    try:
+        return [evaluate(rows)]
+    except Unevaluable as error:
+        if len(rows) == 1:
+            failed[at] = str(error)
+            return [None]
+    middle = len(rows) // 2
+    return _halved(evaluate, rows[:middle], at, failed) + _halved(evaluate, rows[middle:], at + middle, failed)
+
+
+@functools.lru_cache(maxsize=65_536)
+def plain(sql: str) -> str | None:
+    """The field that an expression is, if it is nothing else."""
+    tree = parsed(sql)
+    name = str(tree.name)
+    return name if sql == quoted(name) else None
+
+
+def reason_of(error: Exception) -> str:
+    """What DuckDB says, in one line."""
+    return str(error).strip().partition("\n")[0].strip()
+
+
+def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _fitted(column: pa.ChunkedArray, kind: Type) -> pa.Array:
+    values = one_array(column)
+    return values if values.type == kind.arrow else fit(values, kind)
+
+
+def _none(kind: Type) -> pa.Array:
+    return pa.nulls(0, kind.arrow)
+
+
+def _nulls(types: Sequence[tuple[str, Type]]) -> pa.Table:
+    return pa.table([pa.nulls(1, kind.arrow) for _, kind in types], names=[name for name, _ in types])
+
+
+_held = threading.local()
+
+
+def evaluator() -> Evaluator:
+    """This thread's evaluator: connections are kept from epoch to epoch, and not over a fork."""
+    found: Evaluator | None = getattr(_held, "evaluator", None)
+    if found is None or _held.process != os.getpid():
+        found = Evaluator()
+        _held.evaluator, _held.process = found, os.getpid()
+    return found

@@ -1,0 +1,120 @@
+"""Filters and projections: applied to each change by itself.
+
+    Δσ(R)  =  σ(ΔR)          Δπ(R)  =  π(ΔR)
+
+Thousands of views that differ in constants are one filter: their constants are a table, and the
+condition joins changes with it, so a change costs what its matches cost::
+
+    changes             constants           amount > $1
+    amount  weight      $1   member         amount  member  weight
+    15      +1      ⋈   10   0         →    15      0       +1
+                        20   1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from everview.change.types import BIGINT, INTEGER
+from everview.operators.bound import BoundPlan
+from everview.operators.evaluation import Unevaluable
+from everview.operators.members import MEMBER, own_constants
+from everview.operators.work import Changes, Work
+from everview.operators.worker import StepWorker
+from everview.plan.maintenance import Step
+from everview.plan.maintenance.names import filled
+
+_ROW = "__n"
+
+
+class FilterProjectWorker(StepWorker):
+    def __init__(self, step: Step, bound: BoundPlan) -> None:
+        super().__init__(step, bound)
+        self.condition: str | None = step.parameters.get("condition")
+        own = own_constants(step, bound.plan)
+        self._constants = _Constants(step, own, self) if own and own[0] else None
+
+    def reads(self, number: int) -> Iterable[str]:
+        return [*super().reads(number), *([self.condition] if self.condition else [])]
+
+    def gathered(self, number: int, parts: Sequence[pa.Table]) -> Changes:
+        if self._constants is None:
+            return super().gathered(number, parts)
+        kept, self.members = self.members, None  # members come from the constants below
+        try:
+            return super().gathered(number, parts)
+        finally:
+            self.members = kept
+
+    def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
+        rows = self.gathered(0, inputs[0])
+        if self._constants is not None:
+            rows = self._constants.matched(work, rows)
+        elif self.condition is not None:
+            mask, failed = work.evaluator.mask(self.condition, rows)
+            work.quarantine.add(self.step, "row", rows, failed)
+            rows = rows.filter(mask)
+        return self.computed(work, rows)[0]
+
+
+class _Constants:
+    """The constants of a family as a table to join with."""
+
+    def __init__(self, step: Step, own: Sequence[tuple[str, ...]], worker: StepWorker) -> None:
+        assert step.constants is not None and worker.members is not None
+        self.step = step
+        width = len(own[0])
+        types = step.constants.types[-width:]
+        inherited = len(step.constants.types) - width
+        columns = [f'"${inherited + number + 1}"' for number in range(width)]
+        self._input = worker.members.from_inputs[0]
+        inputs = [0] * len(own) if self._input is None else self._input.tolist()
+        values = ", ".join(
+            f"({number}, {source}, {', '.join(f'CAST({c} AS {t})' for c, t in zip(row, types, strict=True))})"
+            for number, (source, row) in enumerate(zip(inputs, own, strict=True))
+        )
+        self._values = f"SELECT * FROM (VALUES {values}) AS c(__m, __input, {', '.join(columns)})"
+        self._types = [
+            ("__m", INTEGER),
+            ("__input", INTEGER),
+            *((c[1:-1], t) for c, t in zip(columns, types, strict=True)),
+        ]
+        said = [f'c."${number + 1}"' for number in range(len(step.constants.types))]
+        on = [filled(step.parameters["condition"], said)]
+        if self._input is not None:
+            on.insert(0, f"r.{MEMBER} = c.__input")
+        self._query = (
+            f"SELECT r.{_ROW}, c.__m FROM input AS r JOIN constants AS c ON {' AND '.join(f'({p})' for p in on)}"
+        )
+        self._table: pa.Table | None = None
+
+    def matched(self, work: Work, rows: pa.Table) -> pa.Table:
+        """Each row for each member whose condition it fulfils."""
+        if self._table is None:
+            self._table = work.evaluator.query(self._values, self._types, {})
+        numbered = rows.append_column(_ROW, pa.array(np.arange(len(rows))))
+        failed: dict[int, str] = {}
+        found = self._pairs(work, numbered, 0, failed)
+        work.quarantine.add(self.step, "row", rows, failed)
+        if MEMBER in rows.column_names:
+            rows = rows.drop_columns([MEMBER])
+        pairs = pa.concat_tables(found)
+        return rows.take(pairs[_ROW]).append_column(MEMBER, pairs["__m"])
+
+    def _pairs(self, work: Work, numbered: pa.Table, at: int, failed: dict[int, str]) -> list[pa.Table]:
+        assert self._table is not None
+        types = [(_ROW, BIGINT), ("__m", INTEGER)]
+        try:
+            return [work.evaluator.query(self._query, types, {"input": numbered, "constants": self._table})]
+        except Unevaluable as error:
+            if len(numbered) == 1:
+                failed[at] = str(error)
+                return [pa.table([pa.array([], k.arrow) for _, k in types], names=[n for n, _ in types])]
+        middle = len(numbered) // 2
+        return [
+            *self._pairs(work, numbered[:middle], at, failed),
+            *self._pairs(work, numbered[middle:], at + middle, failed),
+        ]

@@ -1,0 +1,142 @@
+"""Stages: the steps that run between two redistributions, in one place.
+
+One sentence: a stage takes what was packed for its steps, runs them one after another, and packs
+what steps of later stages read.
+
+The same code runs in a Spark task, where a place is one of several view servers, and in the
+user's process, where there is one place.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from everview.operators.bags import PartitionWorker
+from everview.operators.bound import BoundPlan
+from everview.operators.delta import DeltaWorker
+from everview.operators.expand import ExpandWorker
+from everview.operators.filter_project import FilterProjectWorker
+from everview.operators.union import RowsWorker, UnionWorker
+from everview.operators.unnest import UnnestWorker
+from everview.operators.view import ViewWorker
+from everview.operators.work import Changes, Work, Worker
+from everview.plan.maintenance import Operator, Step
+from everview.store.contract import LogBatch
+
+WORKERS: Mapping[Operator, Callable[[Step, BoundPlan], Worker]] = {
+    Operator.DELTA: DeltaWorker,
+    Operator.ROWS: RowsWorker,
+    Operator.FILTER_PROJECT: FilterProjectWorker,
+    Operator.EXPAND: ExpandWorker,
+    Operator.UNNEST: UnnestWorker,
+    Operator.UNION: UnionWorker,
+    Operator.PARTITION: PartitionWorker,
+    Operator.REVERSE_JOIN: PartitionWorker,
+    Operator.VIEW: ViewWorker,
+    Operator.INDEX: ViewWorker,
+}
+
+
+@dataclass(frozen=True)
+class Edge:
+    """The way from one step to an input of another."""
+
+    source: str
+    target: str
+    number: int
+
+
+Packed = dict[Edge, list[pa.Table]]
+"""Tables on their way."""
+
+
+class Workshop:
+    """The workers of a bound plan, each made when it is first needed."""
+
+    def __init__(self, bound: BoundPlan) -> None:
+        self.bound = bound
+        self._workers: dict[str, Worker] = {}
+
+    def worker(self, step: Step) -> Worker:
+        found = self._workers.get(step.fingerprint)
+        if found is None:
+            found = self._workers[step.fingerprint] = WORKERS[step.operator](step, self.bound)
+        return found
+
+    def delta(self, table: str) -> DeltaWorker | None:
+        """The worker of a base table's delta; None where the plan does not read the table."""
+        for use in self.bound.plan.tables:
+            if use.name == table:
+                found = self.worker(self.bound.plan.step(use.step))
+                assert isinstance(found, DeltaWorker)
+                return found
+        return None
+
+    @functools.cached_property
+    def edges(self) -> dict[str, tuple[tuple[Edge, Step], ...]]:
+        """For each step the ways from it, with the steps they lead to."""
+        return {
+            source: tuple((Edge(source, step.fingerprint, number), step) for step, number in readers)
+            for source, readers in self.bound.consumers.items()
+        }
+
+
+@dataclass
+class Stage:
+    """One stage in one place. ``sources`` are changes of base tables, by the name of the table."""
+
+    workshop: Workshop
+    number: int
+    work: Work
+    received: Packed = field(default_factory=dict)
+    emitted: dict[str, int] = field(default_factory=dict)
+    """How many changes each step emitted, for reports."""
+    kept: dict[str, Changes] | None = None
+    """Where to leave what each step emitted."""
+
+    def run(self, sources: Mapping[str, Changes] | None = None) -> Iterator[tuple[Edge, Step, Changes]]:
+        """Run the steps; yields what steps of later stages are to be sent, not yet packed."""
+        bound = self.workshop.bound
+        packed: Packed = defaultdict(list, {edge: list(parts) for edge, parts in self.received.items()})
+        for step in bound.stages[self.number - 1]:
+            worker = self.workshop.worker(step)
+            changes = self._changes(step, worker, packed, sources or {})
+            if changes is None or not len(changes):
+                continue
+            self.emitted[step.fingerprint] = len(changes)
+            if self.kept is not None:
+                self.kept[step.fingerprint] = changes
+            for edge, target in self.workshop.edges[step.fingerprint]:
+                if bound.stage_of(target) == self.number:
+                    packed[edge].append(self.workshop.worker(target).pack(edge.number, changes))
+                else:
+                    yield edge, target, changes
+
+    def _changes(self, step: Step, worker: Worker, packed: Packed, sources: Mapping[str, Changes]) -> Changes | None:
+        if step.operator is Operator.DELTA:
+            return sources.get(step.parameters["table"])
+        inputs: list[Sequence[pa.Table]] = [
+            [part for part in packed.get(Edge(one.step, step.fingerprint, number), ()) if len(part)]
+            for number, one in enumerate(step.inputs)
+        ]
+        if not any(inputs) and not self.work.first(step):
+            return None
+        return worker.run(self.work, inputs)
+
+
+def log_changes(workshop: Workshop, work: Work, batches: Sequence[LogBatch]) -> dict[str, Changes]:
+    """The changes of each base table in log entries."""
+    by_table: dict[str, list[LogBatch]] = defaultdict(list)
+    for batch in batches:
+        by_table[batch.table.name].append(batch)
+    found: dict[str, Changes] = {}
+    for name, entries in by_table.items():
+        worker = workshop.delta(name)
+        if worker is not None:
+            found[name] = worker.of_log(work, entries)
+    return found

@@ -1,0 +1,49 @@
+"""UNION ALL, and the rows that a query itself holds.
+
+Δ(A ⊎ B)  =  ΔA + ΔB
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from everview.change.entries import WEIGHT
+from everview.operators.flow import columns_of, empty_changes, together
+from everview.operators.members import MEMBER
+from everview.operators.work import Changes, Work
+from everview.operators.worker import StepWorker
+
+
+class UnionWorker(StepWorker):
+    def reads(self, number: int) -> Iterable[str]:
+        return [str(sql) for sql in self.told["inputs"][number]]
+
+    def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
+        parts = []
+        for number, packed in enumerate(inputs):
+            rows = self.gathered(number, packed)
+            if len(rows):
+                sent = dict(zip(self.told["columns"], map(str, self.told["inputs"][number]), strict=True))
+                outputs = [(sent[field.name], field.type) for field in self.step.fields]
+                parts.append(self.computed(work, rows, outputs)[0])
+        return together(self.step, parts)
+
+
+class RowsWorker(StepWorker):
+    """VALUES, generate_series and the like: there from the beginning, and never changed."""
+
+    def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
+        if not (work.first(self.step) and work.leads):
+            return empty_changes(self.step)
+        kinds = {field.name: field.type for field in self.step.fields}
+        named = sorted((name for name in kinds if name != "rows.number"), key=lambda name: int(name.partition(".")[2]))
+        found = work.evaluator.query(self.told["query"], [(name, kinds[name]) for name in named], {})
+        if "rows.number" in kinds:
+            found = found.append_column("rows.number", pa.array(np.arange(1, len(found) + 1)))
+        found = found.append_column(WEIGHT, pa.array(np.ones(len(found), np.int64)))
+        if self.members is not None:
+            found = found.append_column(MEMBER, pa.array(np.zeros(len(found), np.int32)))
+        return found.select(columns_of(self.step))

@@ -1,0 +1,70 @@
+"""A view's rows, out of the state table that holds them.
+
+One sentence: what a reader sees of a view is its shown columns, computed from nothing: they are
+stored under the names that the plan gave them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from everview.operators.bound import BoundPlan
+from everview.operators.members import members_of
+from everview.operators.stored import StoredRecords
+from everview.plan.maintenance import PlannedView
+from everview.store.contract import Records, StateReader
+
+
+@dataclass(frozen=True)
+class ViewReader:
+    """Reads one view of a bound plan."""
+
+    bound: BoundPlan
+    name: str
+
+    @property
+    def view(self) -> PlannedView:
+        return self.bound.plan.view(self.name)
+
+    @functools.cached_property
+    def stored(self) -> StoredRecords:
+        step = self.bound.plan.step(self.view.step)
+        return StoredRecords(self.bound.state_table(step), step.states[0], members_of(step, self.bound.plan))
+
+    @functools.cached_property
+    def prefix(self) -> bytes:
+        """What the keys of this view's records begin with."""
+        if self.stored.members is None:
+            return b""
+        step = self.bound.plan.step(self.view.step)
+        assert step.constants is not None
+        tag: bytes = self.stored.members.tags[step.constants.members.index(self.view.constants)].as_py()
+        return tag
+
+    def scan(self, reader: StateReader, as_of: int, block: int = 65_536) -> Iterator[pa.Table]:
+        """All rows in the order of the row key, block by block."""
+        after: bytes | None = None
+        while True:
+            found = reader.scan(self.stored.table, self.prefix, as_of, block, after)
+            if len(found.keys):
+                yield self.shown(found)
+            if len(found.keys) < block:
+                return
+            after = found.keys[-1].as_py()
+
+    def rows(self, reader: StateReader, as_of: int) -> pa.Table:
+        """All rows."""
+        return pa.concat_tables([self.schema.empty_table(), *self.scan(reader, as_of)])
+
+    @functools.cached_property
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field(one.name, one.type.arrow) for one in self.view.columns])
+
+    def shown(self, records: Records) -> pa.Table:
+        """Records as a reader sees them."""
+        found = self.stored.table_of(records.keys, records.values)
+        return pa.table([found[one.stored] for one in self.view.columns], schema=self.schema)

@@ -1,0 +1,127 @@
+"""What a step may do while it works: read state as of the last epoch, write it stamped with this one.
+
+One sentence: a :class:`Work` is one attempt of one epoch in one place, and everything that a step
+does to the world goes through it, so that a dry run differs from a real one in nothing else.
+
+Steps read state as of E − 1 and never what E has written, so it does not matter which of them
+runs first, how often, or whether somebody tried before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from everview.operators.bound import BoundPlan
+from everview.operators.evaluation import Evaluator, evaluator
+from everview.operators.quarantine import Quarantine
+from everview.plan.maintenance import Step
+from everview.store.contract import BagEnds, BagRows, Bytes, Deletes, Puts, StateReader, StateTable, ViewStore
+
+Mask = npt.NDArray[np.bool_]
+
+
+class States(Protocol):
+    """State tables as a step sees them."""
+
+    def read(self, table: StateTable, keys: Bytes) -> Bytes:
+        """The record of each key as of the last epoch, null where there is none."""
+
+    def read_bags(self, table: StateTable, keys: Bytes, first: pa.Int64Array | None = None) -> BagRows:
+        """The rows of the given bags as of the last epoch, or the ``first`` so many of each."""
+
+    def bag_ends(self, table: StateTable, keys: Bytes) -> tuple[Bytes, Bytes]:
+        """First and last entry of each bag as of the last epoch, null where it is empty."""
+
+    def write(self, table: StateTable, puts: Puts, deletes: Deletes) -> None: ...
+
+    def write_bags(self, table: StateTable, changes: BagRows) -> BagEnds: ...
+
+
+@dataclass(frozen=True)
+class Written:
+    """The states of an epoch that is under way."""
+
+    views: ViewStore
+    epoch: int
+
+    def read(self, table: StateTable, keys: Bytes) -> Bytes:
+        return self.views.read(table, keys, self.epoch - 1)
+
+    def read_bags(self, table: StateTable, keys: Bytes, first: pa.Int64Array | None = None) -> BagRows:
+        return self.views.read_bags(table, keys, self.epoch - 1, first)
+
+    def bag_ends(self, table: StateTable, keys: Bytes) -> tuple[Bytes, Bytes]:
+        return self.views.bag_ends(table, keys, self.epoch - 1)
+
+    def write(self, table: StateTable, puts: Puts, deletes: Deletes) -> None:
+        if len(puts.keys) or len(deletes.keys):
+            self.views.write(table, self.epoch, puts, deletes)
+
+    def write_bags(self, table: StateTable, changes: BagRows) -> BagEnds:
+        return self.views.write_bags(table, self.epoch, changes)
+
+
+@dataclass(frozen=True)
+class Dry:
+    """The states of a dry run: what would be written is computed and forgotten."""
+
+    views: StateReader
+    as_of: int
+
+    def read(self, table: StateTable, keys: Bytes) -> Bytes:
+        return self.views.read(table, keys, self.as_of)
+
+    def read_bags(self, table: StateTable, keys: Bytes, first: pa.Int64Array | None = None) -> BagRows:
+        return self.views.read_bags(table, keys, self.as_of, first)
+
+    def bag_ends(self, table: StateTable, keys: Bytes) -> tuple[Bytes, Bytes]:
+        return self.views.bag_ends(table, keys, self.as_of)
+
+    def write(self, table: StateTable, puts: Puts, deletes: Deletes) -> None:
+        """Nothing: records are read as of the last epoch only."""
+
+    def write_bags(self, table: StateTable, changes: BagRows) -> BagEnds:
+        return self.views.preview_bags(table, changes, self.as_of)
+
+
+def everything(keys: Bytes) -> Mask:
+    return np.ones(len(keys), np.bool_)
+
+
+@dataclass
+class Work:
+    """One attempt of an epoch, in one place."""
+
+    bound: BoundPlan
+    states: States
+    quarantine: Quarantine
+    evaluator: Evaluator = field(default_factory=evaluator)
+    owns: Callable[[Bytes], Mask] = everything
+    """Which keys belong to this place: of what is there without any change, it tells only these."""
+    leads: bool = True
+    """Whether this is the place that tells what belongs to no key."""
+
+    def first(self, step: Step) -> bool:
+        """Whether the step has kept nothing yet."""
+        return step.fingerprint in self.bound.first
+
+
+Changes: TypeAlias = pa.Table
+"""Rows with a weight (``__weight``), and with the number of a member where a step has members."""
+
+
+class Worker(Protocol):
+    """One step at work. Made once for a plan, and told all that changes from epoch to epoch."""
+
+    def pack(self, number: int, changes: Changes) -> pa.Table:
+        """Changes of an input, as they are sent to where the step works: fewer of them if possible.
+        Whatever is done here can be done to parts of the changes, in any order."""
+
+    def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
+        """What the step emits, given all that was packed for each input."""

@@ -1,0 +1,140 @@
+"""Views maintained in this process, and what DuckDB says they should be.
+
+One sentence: a :class:`Maintained` is a store with tables and views whose epochs run when they are
+told to, and after each of which every view is compared with the same query over the base rows.
+
+The recomputation reads the base tables and the texts of the views, and nothing of the plan.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from everview.catalog import Catalog
+from everview.change.frontier import Frontier
+from everview.change.schema import Schema
+from everview.operators.bound import QUARANTINE, BoundPlan
+from everview.operators.quarantine import Unvalued, recorded
+from everview.operators.runner import Outcome, Runner
+from everview.operators.view_reader import ViewReader
+from everview.plan.compile import CompiledView, compile_text, plan_views
+from everview.sql.namespace import Names, Relation
+from everview.sql.settings import connect
+from everview.store.contract import BaseTable, Begun, StateTable
+from everview.store.embedded.store import EmbeddedStore
+
+GROUP = "main"
+
+
+class Maintained:
+    """Tables and views of one group. ``views`` are queries by name; they may read one another in
+    their order."""
+
+    def __init__(
+        self, path: Path, tables: Mapping[str, Schema], views: Mapping[str, str], *, before_images: bool = True
+    ) -> None:
+        self.store = EmbeddedStore.open(path, create=True, durability="none", before_images=before_images)
+        catalog = Catalog(self.store.metadata)
+        self.tables = {name: catalog.create_table(name, schema) for name, schema in tables.items()}
+        self.queries = dict(views)
+        known = [Relation(name, "table", schema.columns, schema.key) for name, schema in tables.items()]
+        self.compiled: list[CompiledView] = []
+        for name, query in views.items():
+            view = compile_text(f'CREATE MATERIALIZED VIEW "{name}" AS {query}', Names(known))
+            self.compiled.append(view)
+            known.append(view.named)
+        self.plan = plan_views(self.compiled, before_images)
+        states: dict[str, StateTable] = {QUARANTINE: StateTable(1000, QUARANTINE, GROUP)}
+        for step in self.plan.steps:
+            for state in step.states:
+                states.setdefault(state.fingerprint, StateTable(1000 + len(states), state.name, GROUP))
+        used = {use.name: self.tables[use.name] for use in self.plan.tables}
+        self.first = BoundPlan(self.plan, used, states, frozenset(self.plan.by_fingerprint))
+        self.later = BoundPlan(self.plan, used, states)
+        self.runner = Runner(self.first)
+        self.epochs = 0
+
+    # -------------------------------------------------------------- writing
+
+    def table(self, name: str) -> BaseTable:
+        return self.store.table(self.tables[name])
+
+    def begin(self, frontier: Frontier | None = None) -> Begun:
+        bound = self.later if self.epochs else self.first
+        return self.store.views.begin(GROUP, frontier or self.store.log.latest(), bound.to_bytes())
+
+    def epoch(self, frontier: Frontier | None = None) -> Outcome:
+        """Take the views to a frontier, by default to the end of the logs."""
+        begun = self.begin(frontier)
+        outcome = self.runner.epoch(self.store, begun)
+        self.store.views.commit(GROUP, begun.epoch)
+        self.store.views.sweep(GROUP)
+        if not self.epochs:
+            self.runner = Runner(self.later)
+        self.epochs += 1
+        return outcome
+
+    # -------------------------------------------------------------- reading
+
+    def view(self, name: str) -> pa.Table:
+        reader = ViewReader(self.later, name)
+        return reader.rows(self.store.views, self.store.views.committed(GROUP).epoch)
+
+    def quarantine(self) -> list[tuple[int, Unvalued]]:
+        epoch = self.store.views.committed(GROUP).epoch
+        found = self.store.views.scan(self.later.states[QUARANTINE], b"", epoch)
+        return [recorded(value) for value in found.values.to_pylist()]
+
+    def recomputed(self, names: Sequence[str] | None = None) -> dict[str, pa.Table]:
+        """What the queries say of the base tables now."""
+        with connect() as connection:
+            for name, table in self.tables.items():
+                rows = pa.Table.from_batches(self.store.table(table).scan(), schema=table.schema.arrow)
+                connection.register(f"rows_{name}", rows)
+                connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM "rows_{name}"')
+            found: dict[str, pa.Table] = {}
+            for name, query in self.queries.items():
+                connection.execute(f'CREATE TABLE "{name}" AS {query}')
+                if names is None or name in names:
+                    found[name] = connection.table(name).to_arrow_table()
+            return found
+
+    def differences(self) -> dict[str, str]:
+        """For each view that is not what it should be, what is missing and what is too much."""
+        found: dict[str, str] = {}
+        for name, expected in self.recomputed().items():
+            should, is_there = bag(expected), bag(self.view(name))
+            missing, extra = should - is_there, is_there - should
+            if missing or extra:
+                found[name] = f"missing {dict(missing)}\nextra {dict(extra)}"
+        return found
+
+    def check(self) -> None:
+        wrong = self.differences()
+        assert not wrong, "\n".join(f"{name}: {self.queries[name]}\n{said}" for name, said in wrong.items())
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def bag(rows: pa.Table) -> Counter[tuple[object, ...]]:
+    """Rows with how often they stand there, values as something that can be compared."""
+    with connect() as connection:
+        connection.register("rows", rows)
+        names = [f'"{name}"' for name in rows.column_names]
+        found = connection.sql(f"SELECT {', '.join(names)} FROM rows").fetchall()
+    return Counter(tuple(_comparable(value) for value in row) for row in found)
+
+
+def _comparable(value: object) -> object:
+    if isinstance(value, float) and value != value:
+        return "NaN"
+    if isinstance(value, list):
+        return ("list", *map(_comparable, value))
+    if isinstance(value, dict):
+        return ("map", *((_comparable(k), _comparable(v)) for k, v in value.items()))
+    return value
