@@ -3,7 +3,21 @@
 from everview.catalog.catalog import Catalog
 from everview.catalog.definitions import Definitions
 from everview.catalog.draft import Draft
-from everview.catalog.objects import MAIN, NEW, Epochs, Group, GroupKind, Past, ViewDefinition, ViewStatus
+from everview.catalog.objects import (
+    MAIN,
+    NEW,
+    Derived,
+    Epochs,
+    Group,
+    GroupKind,
+    IndexDefinition,
+    Maintained,
+    NamedQuery,
+    Ordering,
+    Past,
+    ViewDefinition,
+    ViewStatus,
+)
 from everview.catalog.quarantine import Quarantine, QuarantineEntry
 
 __all__ = [
@@ -11,10 +25,15 @@ __all__ = [
     "NEW",
     "Catalog",
     "Definitions",
+    "Derived",
     "Draft",
     "Epochs",
     "Group",
     "GroupKind",
+    "IndexDefinition",
+    "Maintained",
+    "NamedQuery",
+    "Ordering",
     "Past",
     "Quarantine",
     "QuarantineEntry",

@@ -31,7 +31,7 @@ from everview.catalog import documents
 from everview.catalog.definitions import Definitions
 from everview.catalog.documents import Head
 from everview.catalog.draft import Draft, Dropped
-from everview.catalog.objects import Epochs, Group, GroupKind, Past, ViewDefinition
+from everview.catalog.objects import Epochs, Group, GroupKind, IndexDefinition, NamedQuery, Past, ViewDefinition
 from everview.catalog.quarantine import Quarantine
 from everview.change.schema import Column, Schema
 from everview.errors import ConflictError, StoreError, UnknownObjectError
@@ -64,6 +64,8 @@ class Catalog:
         self._lock = threading.Lock()
         self._last = _Read(0, Head(), Definitions(0, (), (), ()))
         self._views = _Parsed(lambda name, document: documents.decode(name, document, documents.read_view))
+        self._indexes = _Parsed(lambda name, document: documents.decode(name, document, documents.read_index))
+        self._queries = _Parsed(lambda name, document: documents.decode(name, document, documents.read_query))
         self._tables = _Parsed(lambda name, document: documents.read_table(name, document))
         self._groups = _Parsed(lambda name, document: documents.decode(name, document, documents.read_group))
         self.quarantine = Quarantine(metadata)
@@ -85,6 +87,18 @@ class Catalog:
 
     def view(self, name: str) -> ViewDefinition:
         return self.definitions().view(name)
+
+    def indexes(self) -> tuple[IndexDefinition, ...]:
+        return self.definitions().indexes()
+
+    def index(self, name: str) -> IndexDefinition:
+        return self.definitions().index(name)
+
+    def queries(self) -> tuple[NamedQuery, ...]:
+        return self.definitions().queries()
+
+    def query(self, name: str) -> NamedQuery:
+        return self.definitions().query(name)
 
     def groups(self) -> tuple[Group, ...]:
         return self.definitions().groups()
@@ -135,6 +149,21 @@ class Catalog:
 
     def drop_view(self, name: str, cascade: bool = False) -> Dropped:
         return self.change(lambda draft: draft.drop_view(name, cascade))
+
+    def create_index(self, index: IndexDefinition) -> IndexDefinition:
+        return self.change(lambda draft: draft.create_index(index))
+
+    def drop_index(self, name: str, cascade: bool = False) -> Dropped:
+        return self.change(lambda draft: draft.drop_index(name, cascade))
+
+    def create_query(self, query: NamedQuery) -> NamedQuery:
+        return self.change(lambda draft: draft.create_query(query))
+
+    def replace_query(self, query: NamedQuery) -> NamedQuery:
+        return self.change(lambda draft: draft.replace_query(query))
+
+    def drop_query(self, name: str, cascade: bool = False) -> Dropped:
+        return self.change(lambda draft: draft.drop_query(name, cascade))
 
     def create_group(
         self, name: str, kind: GroupKind | str = GroupKind.CONTINUOUS, if_not_exists: bool = False
@@ -216,11 +245,13 @@ class Catalog:
         while True:
             tables = self._tables.of(self._metadata.documents(documents.TABLES)[1])
             views = self._views.of(self._metadata.documents(documents.VIEWS)[1])
+            indexes = self._indexes.of(self._metadata.documents(documents.INDEXES)[1])
+            queries = self._queries.of(self._metadata.documents(documents.QUERIES)[1])
             groups = self._groups.of(self._metadata.documents(documents.GROUPS)[1])
             counter, after = self._read_head()
-            # the three reads are of one version if no definition changed from before the first to after the last
+            # the reads are of one version if no definition changed from before the first to after the last
             if after == head:
-                return _Read(counter, head, Definitions(head.changed, tables, views, groups))
+                return _Read(counter, head, Definitions(head.changed, tables, [*views, *indexes, *queries], groups))
             head = after
 
     def _read_head(self) -> tuple[int, Head]:

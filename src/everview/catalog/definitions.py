@@ -7,26 +7,55 @@ sees tables, views and groups that belong together, whatever others change meanw
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from everview.catalog.names import fold, unknown
-from everview.catalog.objects import MAIN, Group, ViewDefinition
+from everview.catalog.objects import MAIN, Derived, Group, IndexDefinition, NamedQuery, ViewDefinition
 from everview.errors import UnknownObjectError
 from everview.store.contract import Table
 
+D = TypeVar("D", ViewDefinition, IndexDefinition, NamedQuery)
+
+
+_A: dict[type, str] = {
+    Table: "a table",
+    ViewDefinition: "a view",
+    IndexDefinition: "an index",
+    NamedQuery: "a plain view",
+}
+
 
 class Definitions:
-    """Tables, views and groups by name and id. Published ones are never changed."""
+    """Tables, what is derived of them, and groups, by name and id. Published ones are never
+    changed."""
 
     def __init__(
-        self, version: int, tables: Iterable[Table], views: Iterable[ViewDefinition], groups: Iterable[Group]
+        self, version: int, tables: Iterable[Table], derived: Iterable[Derived], groups: Iterable[Group]
     ) -> None:
         self.version = version
         self._tables = {table.id: table for table in tables}
-        self._views = {view.id: view for view in views}
+        self._derived = {found.id: found for found in derived}
         self._groups = {MAIN: Group(MAIN)} | {fold(group.name): group for group in groups}
-        self._ids = {fold(table.name): id for id, table in self._tables.items()} | {
-            fold(view.name): id for id, view in self._views.items()
-        }
+        self._ids = {fold(found.name): id for id, found in (self._tables | self._derived).items()}
+
+    def find(self, name: str) -> Table | Derived | None:
+        """Whatever has this name, in any spelling."""
+        id = self._ids.get(fold(name), 0)
+        return self._tables.get(id) or self._derived.get(id)
+
+    def derived(self) -> tuple[Derived, ...]:
+        """All views, indexes and named queries, the oldest first."""
+        return tuple(found for _, found in sorted(self._derived.items()))
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all tables, views and indexes, the oldest first."""
+        return tuple(found.name for _, found in sorted((self._tables | self._derived).items()))
+
+    def by_id(self, id: int) -> Table | Derived:
+        found = self._tables.get(id) or self._derived.get(id)
+        if found is None:
+            raise UnknownObjectError(f"there is no table, view or index with the id {id}", hint="it was dropped")
+        return found
 
     # -------------------------------------------------------------- tables
 
@@ -35,11 +64,12 @@ class Definitions:
         return tuple(self._tables[id] for id in sorted(self._tables))
 
     def table(self, name: str) -> Table:
-        found = self._tables.get(self._ids.get(fold(name), 0))
-        if found is not None:
+        found = self.find(name)
+        if isinstance(found, Table):
             return found
-        if fold(name) in self._ids:
-            raise UnknownObjectError(f"{name} is a view, not a table", hint="a view is read, not written")
+        if found is not None:
+            hint = "a view is read, not written" if found.kind == "view" else None
+            raise UnknownObjectError(f"{found.name} is {_A[type(found)]}, not a table", hint=hint)
         raise unknown("table", name, [table.name for table in self._tables.values()])
 
     def table_by_id(self, id: int) -> Table:
@@ -48,47 +78,68 @@ class Definitions:
             raise UnknownObjectError(f"there is no table with the id {id}", hint="it was dropped, or is a view")
         return found
 
-    # -------------------------------------------------------------- views
+    # -------------------------------------------------------------- views, indexes, named queries
 
     def views(self, group: str | None = None) -> tuple[ViewDefinition, ...]:
         """All views, or those of one group, the oldest first."""
         wanted = None if group is None else self.group(group).name
-        return tuple(self._views[id] for id in sorted(self._views) if wanted is None or self._views[id].group == wanted)
+        return tuple(view for view in self._of(ViewDefinition) if wanted is None or view.group == wanted)
 
     def view(self, name: str) -> ViewDefinition:
-        found = self._views.get(self._ids.get(fold(name), 0))
-        if found is not None:
-            return found
-        if fold(name) in self._ids:
-            raise UnknownObjectError(f"{name} is a table, not a view")
-        raise unknown("view", name, [view.name for view in self._views.values()])
+        return self._named(ViewDefinition, "view", name)
 
     def view_by_id(self, id: int) -> ViewDefinition:
-        found = self._views.get(id)
-        if found is None:
+        found = self._derived.get(id)
+        if not isinstance(found, ViewDefinition):
             raise UnknownObjectError(f"there is no view with the id {id}", hint="it was dropped, or is a table")
         return found
 
-    def dependents(self, id: int) -> tuple[ViewDefinition, ...]:
-        """The views that read this table or view, directly or through other views; each
-        one after those it reads."""
+    def indexes(self, on: int | None = None) -> tuple[IndexDefinition, ...]:
+        """All indexes, or those on one table or view, the oldest first."""
+        return tuple(index for index in self._of(IndexDefinition) if on is None or index.on == on)
+
+    def index(self, name: str) -> IndexDefinition:
+        return self._named(IndexDefinition, "index", name)
+
+    def queries(self) -> tuple[NamedQuery, ...]:
+        """All named queries, the oldest first."""
+        return self._of(NamedQuery)
+
+    def query(self, name: str) -> NamedQuery:
+        return self._named(NamedQuery, "view", name)
+
+    def _of(self, kind: type[D]) -> tuple[D, ...]:
+        return tuple(found for _, found in sorted(self._derived.items()) if isinstance(found, kind))
+
+    def _named(self, kind: type[D], called: str, name: str) -> D:
+        found = self.find(name)
+        if isinstance(found, kind):
+            return found
+        if found is not None:
+            wanted = "a materialized view" if isinstance(found, NamedQuery) and called == "view" else _A[kind]
+            raise UnknownObjectError(f"{found.name} is {_A[type(found)]}, not {wanted}")
+        raise unknown(called, name, [one.name for one in self._of(kind)])
+
+    def dependents(self, id: int) -> tuple[Derived, ...]:
+        """What is derived of this table or view, directly or through others; each one after
+        those it depends on."""
         reached = {id}
         found = []
-        for view in self._in_reading_order():
-            if not reached.isdisjoint(view.depends_on):
-                reached.add(view.id)
-                found.append(view)
+        for derived in self._in_reading_order():
+            if not reached.isdisjoint(derived.depends_on):
+                reached.add(derived.id)
+                found.append(derived)
         return tuple(found)
 
-    def _in_reading_order(self) -> list[ViewDefinition]:
-        """The views, each one after the views it reads. Ids alone do not say: a view that
-        was replaced may read one that is younger."""
-        done: dict[int, ViewDefinition] = {}
-        for start in sorted(self._views):
+    def _in_reading_order(self) -> list[Derived]:
+        """What is derived, each after what it reads. Ids alone do not say: a view that was
+        replaced may read one that is younger."""
+        done: dict[int, Derived] = {}
+        for start in sorted(self._derived):
             path = [start]
             while path:
-                view = self._views[path[-1]]
-                waiting = [id for id in view.depends_on if id in self._views and id not in done]
+                view = self._derived[path[-1]]
+                waiting = [id for id in view.depends_on if id in self._derived and id not in done]
                 if waiting:
                     path.append(waiting[0])
                 else:

@@ -7,6 +7,7 @@ so that every reader can tell what it may rely on.
 
     catalog/head                        the next id, and the last version that changed a definition
     table/7   view/9   group/main       what is there now
+    index/11  query/12
     history/table/7/00000000000000000012    every version of each of them, the last one included
     discard/8                           a state or base table that is gone here, and whose rows may still be stored
     quarantine/…                        see everview.catalog.quarantine
@@ -19,12 +20,23 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
-from everview.catalog.objects import Group, GroupKind, Past, ViewDefinition, ViewStatus
-from everview.change.schema import Schema
+from everview.catalog.objects import (
+    Derived,
+    Group,
+    GroupKind,
+    IndexDefinition,
+    NamedQuery,
+    Ordering,
+    Past,
+    ViewDefinition,
+    ViewStatus,
+)
+from everview.change.schema import Column, Schema
+from everview.change.types import parse_type
 from everview.errors import DamagedEntryError, EverviewError, NewerFormatError
 from everview.store.contract import StateTable, Table
 
@@ -32,9 +44,11 @@ T = TypeVar("T")
 
 Json: TypeAlias = dict[str, Any]
 
-FORMAT = 1
+FORMAT = 2
+"""1 knew no indexes, no named queries, and of a view no columns; such documents are still read."""
 HEAD = "catalog/head"
-TABLES, VIEWS, GROUPS, DISCARDS = "table/", "view/", "group/", "discard/"
+TABLES, VIEWS, INDEXES, QUERIES = "table/", "view/", "index/", "query/"
+GROUPS, DISCARDS = "group/", "discard/"
 
 
 def table_name(id: int) -> str:
@@ -43,6 +57,12 @@ def table_name(id: int) -> str:
 
 def view_name(id: int) -> str:
     return f"{VIEWS}{id}"
+
+
+def derived_name(found: Derived) -> str:
+    if isinstance(found, ViewDefinition):
+        return view_name(found.id)
+    return f"{INDEXES if isinstance(found, IndexDefinition) else QUERIES}{found.id}"
 
 
 def group_name(folded: str) -> str:
@@ -131,15 +151,31 @@ def _table(plain: Json) -> Table:
     return Table(int(plain["id"]), plain["name"], Schema.from_json(plain["schema"]))
 
 
-def encode_view(view: ViewDefinition) -> bytes:
+def encode_derived(found: Derived, dropped: bool = False) -> bytes:
+    """A view that is dropped says so by its status, others by a mark."""
+    if isinstance(found, ViewDefinition):
+        return _encode_view(replace(found, status=ViewStatus.DROPPED) if dropped else found)
+    kind, plain = _index(found) if isinstance(found, IndexDefinition) else _query(found)
+    plain |= {"id": found.id, "name": found.name, "version": found.version, "created": found.created}
+    return encode(kind, plain | {"dropped": True} if dropped else plain)
+
+
+def _encode_view(view: ViewDefinition) -> bytes:
     return encode(
         "view",
         {
             "id": view.id,
             "name": view.name,
             "sql": view.sql,
+            "text": view.text,
+            "dialect": view.dialect,
+            "columns": _columns(view.columns),
+            "key": list(view.key),
+            "bag": view.bag,
+            "order": [[one.sql, one.descending, one.nulls_first] for one in view.order],
             "group": view.group,
             "depends_on": list(view.depends_on),
+            "seen": {str(id): version for id, version in view.seen.items()},
             "fingerprint": view.fingerprint,
             "plan": base64.b64encode(view.plan).decode(),
             "state": [[table.id, table.name] for table in view.state],
@@ -159,13 +195,82 @@ def read_view(plain: Json) -> ViewDefinition:
         depends_on=tuple(plain["depends_on"]),
         fingerprint=plain["fingerprint"],
         plan=base64.b64decode(plain["plan"], validate=True),
-        state=tuple(StateTable(id, name, plain["group"]) for id, name in plain["state"]),
+        state=_state(plain),
         options=plain["options"],
         status=ViewStatus(plain["status"]),
         id=int(plain["id"]),
         version=int(plain["version"]),
         created=float(plain["created"]),
+        text=plain.get("text", ""),
+        dialect=plain.get("dialect", "duckdb"),
+        columns=_read_columns(plain.get("columns", ())),
+        key=tuple(plain.get("key", ())),
+        bag=plain.get("bag", False),
+        order=tuple(Ordering(*one) for one in plain.get("order", ())),
+        seen={int(id): version for id, version in plain.get("seen", {}).items()},
     )
+
+
+def _index(index: IndexDefinition) -> tuple[str, Json]:
+    return "index", {
+        "on": index.on,
+        "columns": list(index.columns),
+        "group": index.group,
+        "fingerprint": index.fingerprint,
+        "state": [[table.id, table.name] for table in index.state],
+        "status": index.status,
+    }
+
+
+def read_index(plain: Json) -> IndexDefinition:
+    return IndexDefinition(
+        name=plain["name"],
+        on=int(plain["on"]),
+        columns=tuple(plain["columns"]),
+        group=plain["group"],
+        fingerprint=plain["fingerprint"],
+        state=_state(plain),
+        status=ViewStatus(plain["status"]),
+        id=int(plain["id"]),
+        version=int(plain["version"]),
+        created=float(plain["created"]),
+    )
+
+
+def _query(query: NamedQuery) -> tuple[str, Json]:
+    return "query", {
+        "sql": query.sql,
+        "text": query.text,
+        "dialect": query.dialect,
+        "columns": _columns(query.columns),
+        "depends_on": list(query.depends_on),
+    }
+
+
+def read_query(plain: Json) -> NamedQuery:
+    return NamedQuery(
+        name=plain["name"],
+        sql=plain["sql"],
+        columns=_read_columns(plain["columns"]),
+        depends_on=tuple(plain["depends_on"]),
+        text=plain["text"],
+        dialect=plain["dialect"],
+        id=int(plain["id"]),
+        version=int(plain["version"]),
+        created=float(plain["created"]),
+    )
+
+
+def _columns(columns: Sequence[Column]) -> list[list[object]]:
+    return [[column.name, str(column.type), column.nullable] for column in columns]
+
+
+def _read_columns(plain: Sequence[Sequence[Any]]) -> tuple[Column, ...]:
+    return tuple(Column(name, parse_type(text), nullable) for name, text, nullable in plain)
+
+
+def _state(plain: Json) -> tuple[StateTable, ...]:
+    return tuple(StateTable(id, name, plain["group"]) for id, name in plain["state"])
 
 
 def encode_group(group: Group, dropped: bool = False) -> bytes:

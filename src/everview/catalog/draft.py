@@ -20,19 +20,33 @@ rows afterwards takes the mark away. So a crash in between leaks nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, TypeVar
 
 from everview.catalog import documents
 from everview.catalog.definitions import Definitions
 from everview.catalog.names import checked_name, fold
-from everview.catalog.objects import MAIN, NEW, Group, GroupKind, Option, ViewDefinition, ViewStatus
+from everview.catalog.objects import (
+    MAIN,
+    NEW,
+    Derived,
+    Group,
+    GroupKind,
+    IndexDefinition,
+    Maintained,
+    NamedQuery,
+    Option,
+    ViewDefinition,
+    ViewStatus,
+)
 from everview.change.schema import Column, Schema
 from everview.errors import DefinitionError, DuplicateObjectError, UnknownObjectError
 from everview.store.contract import StateTable, Table
 
-Dropped: TypeAlias = tuple[Table | ViewDefinition, ...]
+Dropped: TypeAlias = tuple[Table | Derived, ...]
+D = TypeVar("D", ViewDefinition, IndexDefinition, NamedQuery)
+M = TypeVar("M", ViewDefinition, IndexDefinition)
 
 
 class Draft(Definitions):
@@ -49,7 +63,7 @@ class Draft(Definitions):
         clock: Callable[[], float],
         used_before: Callable[[str], bool],
     ) -> None:
-        super().__init__(base.version, base.tables(), base.views(), base.groups())
+        super().__init__(base.version, base.tables(), base.derived(), base.groups())
         self.counter = counter
         self.puts: dict[str, bytes] = {}
         self.deletes: set[str] = set()
@@ -59,9 +73,9 @@ class Draft(Definitions):
         self._used_before = used_before
         self._numbered: set[int] = set()
         self._users: dict[int, dict[int, StateTable]] = {}
-        """Id of a state table to the views that keep state in it, and how each describes it."""
-        for view in self._views.values():
-            self._use_state(view)
+        """Id of a state table to the views and indexes that keep state in it, and how each describes it."""
+        for found in self._derived.values():
+            self._use_state(found)
 
     @property
     def is_changed(self) -> bool:
@@ -76,8 +90,8 @@ class Draft(Definitions):
     def create_table(self, name: str, schema: Schema, if_not_exists: bool = False) -> Table:
         """Define a table. With ``if_not_exists`` a table that is there is returned as it is."""
         checked_name("table", name)
-        existing = self._tables.get(self._ids.get(fold(name), NEW))
-        if if_not_exists and existing is not None:
+        existing = self.find(name)
+        if if_not_exists and isinstance(existing, Table):
             return existing
         self._refuse_taken(name)
         return self._write_table(Table(self._number(), name, schema), self._clock())
@@ -115,16 +129,12 @@ class Draft(Definitions):
         """Define a view. Its id, version and time, and the ids of its new state tables, are
         those of the definition returned."""
         self._refuse_taken(view.name)
-        return self._write_view(replace(view, id=self._number(), created=self._clock()))
+        return self._write_derived(replace(view, id=self._number(), created=self._clock()))
 
     def replace_view(self, view: ViewDefinition) -> ViewDefinition:
         """Give the view of this name another definition; its id stays. Refused while other
         views read it, since their plans were made for the old one."""
-        old = self.view(view.name)
-        readers = self.dependents(old.id)
-        if readers:
-            _refuse_dependents(f"view {old.name} cannot be replaced", readers, "drop them first")
-        return self._write_view(replace(view, id=old.id, name=old.name, created=old.created))
+        return self._write_derived(self._replacing(self.view(view.name), view))
 
     def alter_view(
         self,
@@ -136,13 +146,13 @@ class Draft(Definitions):
         options: dict[str, Option] | None = None,
     ) -> ViewDefinition:
         """Change where a view stands without changing what it means. A view that joins
-        another group takes its state tables along, unless others are given."""
+        another group takes its indexes and state tables along, unless others are given."""
         old = self.view(name)
         if status is ViewStatus.DROPPED:
             raise DefinitionError(f"view {old.name} cannot be altered to be dropped", hint="drop it")
         target = old.group if group is None else self.group(group).name
         tables = state if state is not None else tuple(replace(table, group=target) for table in old.state)
-        return self._write_view(
+        altered = self._write_derived(
             replace(
                 old,
                 status=old.status if status is None else status,
@@ -151,14 +161,48 @@ class Draft(Definitions):
                 options=old.options if options is None else options,
             )
         )
+        for index in self.indexes(old.id) if target != old.group else ():
+            moved = tuple(replace(table, group=target) for table in index.state)
+            self._write_derived(replace(index, group=target, state=moved))
+        return altered
 
     def drop_view(self, name: str, cascade: bool = False) -> Dropped:
-        """Remove a view, with ``cascade`` also the views that read it. Returns what went,
+        """Remove a view and its indexes, with ``cascade`` also what reads it. Returns what went,
         readers before what they read."""
-        view = self.view(name)
-        readers = self._drop_dependents(f"view {view.name}", view.id, cascade)
-        self._drop_view(view)
-        return (*readers, view)
+        return self._drop(self.view(name), cascade)
+
+    # -------------------------------------------------------------- indexes and named queries
+
+    def create_index(self, index: IndexDefinition) -> IndexDefinition:
+        """Define an index on a table or view, in the group of the view."""
+        self._refuse_taken(index.name)
+        return self._write_derived(replace(index, id=self._number(), created=self._clock()))
+
+    def alter_index(
+        self, name: str, *, status: ViewStatus | None = None, state: tuple[StateTable, ...] | None = None
+    ) -> IndexDefinition:
+        """Change where an index stands."""
+        old = self.index(name)
+        status = old.status if status is None else status
+        return self._write_derived(replace(old, status=status, state=old.state if state is None else state))
+
+    def drop_index(self, name: str, cascade: bool = False) -> Dropped:
+        return self._drop(self.index(name), cascade)
+
+    def create_query(self, query: NamedQuery) -> NamedQuery:
+        """Give a query a name."""
+        self._refuse_taken(query.name)
+        return self._write_derived(replace(query, id=self._number(), created=self._clock()))
+
+    def replace_query(self, query: NamedQuery) -> NamedQuery:
+        """Give the name to another query. Refused while others use it: they were made with the
+        old one."""
+        return self._write_derived(self._replacing(self.query(query.name), query))
+
+    def drop_query(self, name: str, cascade: bool = False) -> Dropped:
+        return self._drop(self.query(name), cascade)
+
+    # -------------------------------------------------------------- what all derived objects have in common
 
     def number_state(self, table: StateTable) -> StateTable:
         """The state table with an id of its own, for callers whose plan must name it."""
@@ -166,74 +210,94 @@ class Draft(Definitions):
         self._numbered.add(numbered.id)
         return numbered
 
-    def _write_view(self, view: ViewDefinition) -> ViewDefinition:
-        if view.status is ViewStatus.DROPPED:
-            raise DefinitionError(f"view {view.name} cannot be defined as dropped")
-        self._check_dependencies(view)
-        group = self.group(view.group).name
-        state = tuple(replace(table, group=group) for table in view.state)
-        state = tuple(self.number_state(table) if table.id == NEW else table for table in state)
-        written = replace(view, group=group, state=state, version=self._version)
-        self._check_state(written)
-        old = self._views.get(view.id)
-        self._views[view.id] = written
-        self._ids[fold(view.name)] = view.id
-        self._write(documents.view_name(view.id), documents.encode_view(written))
+    def _write_derived(self, given: D) -> D:
+        self._check_dependencies(given)
+        written = replace(given, version=self._version)
+        if not isinstance(written, NamedQuery):
+            written = self._placed(written)
+            self._check_state(written)
+        old = self._derived.get(written.id)
+        self._derived[written.id] = written
+        self._ids[fold(written.name)] = written.id
+        self._write(documents.derived_name(written), documents.encode_derived(written))
         if old is not None:
             self._leave_state(old)
         self._use_state(written)
         return written
 
-    def _check_dependencies(self, view: ViewDefinition) -> None:
-        for id in view.depends_on:
-            if id not in self._tables and id not in self._views:
-                raise UnknownObjectError(
-                    f"view {view.name} reads the table or view with the id {id}, which is not there",
-                    hint="it was dropped after the view was compiled: compile the view again",
-                )
-            # replace_view refuses a view that others read, so reading itself is the only cycle there can be
-            if id == view.id:
-                raise DefinitionError(f"view {view.name} cannot read itself")
+    def _placed(self, found: M) -> M:
+        """In its group, its new state tables numbered."""
+        if found.status is ViewStatus.DROPPED:
+            raise DefinitionError(f"{found.kind} {found.name} cannot be defined as dropped")
+        group = self.group(found.group).name
+        state = tuple(replace(table, group=group) for table in found.state)
+        state = tuple(self.number_state(table) if table.id == NEW else table for table in state)
+        return replace(found, group=group, state=state)
 
-    def _check_state(self, view: ViewDefinition) -> None:
+    def _replacing(self, old: D, new: D) -> D:
+        readers = self.dependents(old.id)
+        if readers:
+            _refuse_dependents(f"{old.kind} {old.name} cannot be replaced", readers, "drop them first")
+        return replace(new, id=old.id, name=old.name, created=old.created)
+
+    def _check_dependencies(self, found: Derived) -> None:
+        for id in found.depends_on:
+            if id not in self._tables and id not in self._derived:
+                raise UnknownObjectError(
+                    f"{found.kind} {found.name} reads the table or view with the id {id}, which is not there",
+                    hint="it was dropped meanwhile: compile the statement again",
+                )
+            # what others read is not replaced, so reading itself is the only cycle there can be
+            if id == found.id:
+                raise DefinitionError(f"{found.kind} {found.name} cannot read itself")
+
+    def _check_state(self, found: Maintained) -> None:
         """A state table with an id is this view's own, newly numbered, or shared with views
         that describe it in the same words."""
-        for table in view.state:
+        for table in found.state:
             if table.id not in self._users and table.id not in self._numbered:
-                raise UnknownObjectError(f"view {view.name} names a state table {table.id} that is not there")
+                raise UnknownObjectError(f"{found.kind} {found.name} names a state table {table.id} that is not there")
             for user, known in self._users.get(table.id, {}).items():
-                if user != view.id and known != table:
+                if user != found.id and known != table:
+                    other = self._derived[user]
                     raise DefinitionError(
-                        f"view {view.name} cannot have state table {table.name} of group {table.group}",
-                        detail=f"view {self._views[user].name} shares it as {known.name} of group {known.group}",
+                        f"{found.kind} {found.name} cannot have state table {table.name} of group {table.group}",
+                        detail=f"{other.kind} {other.name} shares it as {known.name} of group {known.group}",
                     )
 
-    def _use_state(self, view: ViewDefinition) -> None:
-        for table in view.state:
-            self._users.setdefault(table.id, {})[view.id] = table
+    def _use_state(self, found: Derived) -> None:
+        for table in found.state:
+            self._users.setdefault(table.id, {})[found.id] = table
             self.puts.pop(documents.discard_name(table.id), None)
 
-    def _leave_state(self, view: ViewDefinition) -> None:
-        for table in view.state:
+    def _leave_state(self, found: Derived) -> None:
+        for table in found.state:
             users = self._users[table.id]
-            del users[view.id]
+            del users[found.id]
             if not users:
                 del self._users[table.id]
                 self._discard(table)
 
-    def _drop_view(self, view: ViewDefinition) -> None:
-        gone = replace(view, status=ViewStatus.DROPPED, version=self._version)
-        self._remove(documents.view_name(view.id), documents.encode_view(gone))
-        del self._views[view.id], self._ids[fold(view.name)]
-        self._leave_state(view)
+    def _drop(self, found: Derived, cascade: bool) -> Dropped:
+        readers = self._drop_dependents(f"{found.kind} {found.name}", found.id, cascade)
+        self._drop_alone(found)
+        return (*readers, found)
 
-    def _drop_dependents(self, what: str, id: int, cascade: bool) -> tuple[ViewDefinition, ...]:
-        readers = self.dependents(id)[::-1]
+    def _drop_dependents(self, what: str, id: int, cascade: bool) -> tuple[Derived, ...]:
+        """Indexes go with what they are on; all else is dropped only if that is asked for."""
+        found = self.dependents(id)
+        readers = tuple(one for one in found if not isinstance(one, IndexDefinition))
         if readers and not cascade:
-            _refuse_dependents(f"{what} cannot be dropped", readers[::-1], "drop them first, or drop with cascade")
-        for reader in readers:
-            self._drop_view(reader)
-        return readers
+            _refuse_dependents(f"{what} cannot be dropped", readers, "drop them first, or drop with CASCADE")
+        for one in found[::-1]:
+            self._drop_alone(one)
+        return found[::-1]
+
+    def _drop_alone(self, found: Derived) -> None:
+        gone = documents.encode_derived(replace(found, version=self._version), dropped=True)
+        self._remove(documents.derived_name(found), gone)
+        del self._derived[found.id], self._ids[fold(found.name)]
+        self._leave_state(found)
 
     # -------------------------------------------------------------- groups
 
@@ -267,6 +331,9 @@ class Draft(Definitions):
         views = self.views(group.name)
         if views:
             _refuse_dependents(f"group {group.name} cannot be dropped", views, "drop them or move them first")
+        indexes = [index for index in self.indexes() if index.group == group.name]
+        if indexes:
+            _refuse_dependents(f"group {group.name} cannot be dropped", indexes, "drop them first")
         document = documents.group_name(fold(group.name))
         self._remove(document, documents.encode_group(replace(group, version=self._version), dropped=True))
         del self._groups[fold(group.name)]
@@ -300,15 +367,16 @@ class Draft(Definitions):
         return self._next_id - 1
 
     def _refuse_taken(self, name: str) -> None:
-        id = self._ids.get(fold(name))
-        if id is not None:
-            kind, taken = ("table", self._tables[id].name) if id in self._tables else ("view", self._views[id].name)
-            raise DuplicateObjectError(f"there is a {kind} {taken} already", hint="choose another name, or drop it")
+        taken = self.find(name)
+        if taken is not None:
+            a = "a table" if isinstance(taken, Table) else "an index" if taken.kind == "index" else "a view"
+            raise DuplicateObjectError(f"there is {a} {taken.name} already", hint="choose another name, or drop it")
 
 
-def _refuse_dependents(what: str, views: tuple[ViewDefinition, ...], hint: str) -> NoReturn:
-    names = ", ".join(view.name for view in views)
-    raise DefinitionError(what, detail=f"these views depend on it: {names}", hint=hint)
+def _refuse_dependents(what: str, found: Sequence[Derived], hint: str) -> NoReturn:
+    kinds = " and ".join(sorted({"indexes" if one.kind == "index" else "views" for one in found}))
+    names = ", ".join(one.name for one in found)
+    raise DefinitionError(what, detail=f"these {kinds} depend on it: {names}", hint=hint)
 
 
 def _group_kind(text: str) -> GroupKind:

@@ -1,0 +1,113 @@
+"""From statements to definitions, and from definitions back to what is planned.
+
+One sentence: what is recorded of a view (its query in DuckDB's SQL, the names of its columns,
+the tables as it saw them) compiles to the same relation in every process and at every later
+time, so a plan need not be stored to be found again.
+
+A view is recorded in DuckDB's SQL whatever it was written in, with its parameters filled in. The
+names of its columns are recorded beside it: DuckDB names a column without an alias by the words
+of the text, and the recorded text has other words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from everview.catalog.definitions import Definitions
+from everview.catalog.namespace import CatalogNames
+from everview.catalog.objects import MAIN, NamedQuery, Option, Ordering, ViewDefinition
+from everview.change.schema import Column
+from everview.errors import DefinitionError
+from everview.plan.compile import CompiledView, compile_view
+from everview.sql.check import check
+from everview.sql.dialects import DEFAULT, to_sql
+from everview.sql.parse import parse
+from everview.sql.statements import CreateMaterializedView, CreateView, Select
+
+
+def define_view(
+    statement: CreateMaterializedView,
+    definitions: Definitions,
+    *,
+    dialect: str = DEFAULT,
+    group: str = MAIN,
+    options: Mapping[str, Option] | None = None,
+) -> tuple[ViewDefinition, CompiledView]:
+    """Compile a CREATE MATERIALIZED VIEW against what is defined: the definition to record, which
+    the catalog has not numbered yet, and what it compiled to."""
+    names = CatalogNames(definitions)
+    compiled = compile_view(statement, names)
+    relation = compiled.named
+    return ViewDefinition(
+        name=statement.name,
+        sql=to_sql(statement.query),
+        group=group,
+        depends_on=names.depends_on,
+        options=dict(statement.options if options is None else options),
+        text=statement.text,
+        dialect=dialect,
+        columns=relation.columns,
+        key=relation.key,
+        bag=relation.bag,
+        order=tuple(Ordering(one.by.sql, one.descending, one.nulls_first) for one in compiled.order),
+        seen=names.seen,
+    ), compiled
+
+
+def compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledView:
+    """What a recorded view compiles to, now as when it was created."""
+    columns = tuple(column.name for column in view.columns)
+    statement = CreateMaterializedView(view.name, recorded_query(view.sql), columns, text=view.text, source=view.sql)
+    return compile_view(statement, CatalogNames(definitions, view.seen))
+
+
+def define_query(statement: CreateView, definitions: Definitions, *, dialect: str = DEFAULT) -> NamedQuery:
+    """Check a CREATE VIEW against what is defined: the definition to record."""
+    names = CatalogNames(definitions)
+    found = check(statement.query, names, statement.source, allow_volatile=True)
+    given = [name for name, _ in found.columns]
+    if statement.columns and len(statement.columns) != len(given):
+        raise DefinitionError(
+            f"view {statement.name} names {len(statement.columns)} columns, and its query has {len(given)}",
+            hint="name all columns or none",
+        )
+    chosen = statement.columns or tuple(given)
+    sql = to_sql(_with_columns(statement.query, given, chosen))
+    columns = tuple((name, kind) for name, (_, kind) in zip(chosen, found.columns, strict=True))
+    if check(recorded_query(sql), CatalogNames(definitions), sql, allow_volatile=True).columns != columns:
+        raise DefinitionError(
+            f"view {statement.name} has columns without a name that lasts", hint="give every column a name: … AS name"
+        )
+    return NamedQuery(
+        name=statement.name,
+        sql=sql,
+        columns=tuple(Column(name, kind) for name, kind in columns),
+        depends_on=names.depends_on,
+        text=statement.text,
+        dialect=dialect,
+    )
+
+
+def _with_columns(query: exp.Expr, given: Sequence[str], chosen: Sequence[str]) -> exp.Expr:
+    """The query with these columns under these names, whatever its tables gain: by name where it
+    says ``*``, since new columns come in between; else by position, since recorded words differ."""
+    star = isinstance(query, exp.Query) and query.is_star
+    if not star and isinstance(query, exp.Select) and query.named_selects == list(chosen):
+        return query
+    alias = exp.TableAlias(this=exp.to_identifier("q", quoted=True))
+    if not star:
+        alias.set("columns", [exp.to_identifier(name, quoted=True) for name in chosen])
+    sources = given if star else chosen
+    outputs = [
+        exp.alias_(exp.column(old, quoted=True), new, quoted=True) for old, new in zip(sources, chosen, strict=True)
+    ]
+    return exp.select(*outputs).from_(exp.Subquery(this=query.copy(), alias=alias))
+
+
+def recorded_query(sql: str) -> exp.Expr:
+    """The tree of a recorded query."""
+    (statement,) = parse(sql)
+    assert isinstance(statement, Select)
+    return statement.query
