@@ -187,6 +187,14 @@ SELECT unnest(address) FROM people
 SELECT main.orders.id FROM main.orders
 SELECT id AS "Weird ""name", amount AS "order" FROM orders ORDER BY "weird ""name" DESC
 SELECT name.upper() AS u, name[1:2] AS part, name LIKE '%1' AS one, name || id AS both FROM people
+SELECT p.name.upper().left(6) AS a, (name).upper() AS b, main.upper(name) AS c, 'a'.upper() AS d FROM people p
+SELECT tags.list_transform(lambda t: t || id) AS l FROM people
+SELECT customer, id.sum() FILTER (WHERE id > 3) AS s, id.max() AS m FROM orders GROUP BY customer
+SELECT [x || i FOR x, i IN tags IF i > 1] AS a, [x || i FOR x, i IN tags] AS b FROM people
+SELECT [[y || x FOR y IN tags] FOR x IN tags] AS a, [s.k FOR s IN [{'k': id}]] AS b FROM people
+SELECT customer, geomean(id + 1) AS g, wavg(id, amount) AS w, sum(id) FROM orders GROUP BY ALL
+SELECT id, geomean(id + 1) OVER (PARTITION BY customer) AS g FROM orders
+SELECT id IN [1, NULL] AS a, id NOT IN [1, 2] AS b, name IN tags AS c, id IN (1, NULL) AS d FROM people
 SELECT sum(id) FROM (SELECT DISTINCT customer AS id FROM orders UNION ALL SELECT id FROM people) q
 SELECT hash(id) % 3 AS h, count(*) FROM orders GROUP BY h HAVING count(*) > 1 ORDER BY count(*) DESC, h
 """.strip().splitlines()

@@ -78,6 +78,12 @@ class Everview(DuckDB):
         }
         FUNC_TOKENS: ClassVar[set[TokenType]] = DuckDBParser.FUNC_TOKENS | {TokenType.APPLY}
 
+        def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+            # To DuckDB a IN [1, NULL] asks whether a list contains a: never NULL, unlike a IN (1, NULL).
+            if self._curr.token_type == TokenType.L_BRACKET:
+                return self.expression(exp.In(this=this, field=self._parse_column()))
+            return super()._parse_in(this, alias)
+
     def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
         """A path stays as written: to DuckDB ``'a.b'`` is a key, which sqlglot takes for ``'$.a.b'``."""
         return path

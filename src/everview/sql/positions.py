@@ -59,7 +59,9 @@ def offset_of(node: exp.Expr) -> int | None:
     parts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     if parts:
         return int(min(parts))
-    return node.meta.get(STATEMENT) if node.parent is None else offset_of(node.parent)
+    if STATEMENT in node.meta or node.parent is None:
+        return node.meta.get(STATEMENT)
+    return offset_of(node.parent)
 
 
 def position_of(node: exp.Expr, text: str) -> Position | None:

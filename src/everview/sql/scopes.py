@@ -39,11 +39,14 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from everview.errors import SqlRefusedError
+from everview.sql.aggregate_macros import aggregate_macros
 from everview.sql.column_sets import column_sets
+from everview.sql.comprehensions import comprehensions
 from everview.sql.dialects import Everview, to_sql
 from everview.sql.expand import WHOLE
 from everview.sql.grouping import grouping, order_by_all
 from everview.sql.joined_columns import AS_OF, joined_columns
+from everview.sql.method_calls import method_calls
 from everview.sql.named_windows import named_windows
 from everview.sql.namespace import Relation, fold
 from everview.sql.typer import Described, Inputs, typer
@@ -116,6 +119,8 @@ def _resolved(query: exp.Expr, sources: _Sources, described: Described) -> exp.E
     sources.hidden.clear()
     holder = exp.Paren(this=query.copy())
     try:
+        for rewrite in BEFORE:
+            rewrite(holder)
         union_by_name(holder, sources.described)
         column_sets(holder, sources.described)
         _name_columns(holder, sources)
@@ -252,6 +257,9 @@ def _resolve(holder: exp.Expr, sources: _Sources) -> None:
         if not _WORD.fullmatch(name.name):
             name.set("quoted", True)
 
+
+BEFORE = (method_calls, comprehensions, aggregate_macros)
+"""What is written as plainer expressions before names are resolved, in this order."""
 
 AFTER = (joined_columns, named_windows, grouping)
 """What is made plainer in every SELECT once its columns are known, in this order."""

@@ -128,6 +128,15 @@ class Typer:
             ).fetchall()
         return tuple((name, kind, stability, macro) for name, kind, stability, macro in rows)
 
+    def macros(self) -> tuple[tuple[str, tuple[str, ...], str], ...]:
+        """DuckDB's macros: name, parameters, and the expression each stands for."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT lower(function_name), parameters, macro_definition FROM duckdb_functions()"
+                " WHERE function_type = 'macro' ORDER BY ALL"
+            ).fetchall()
+        return tuple((name, tuple(parameters), definition) for name, parameters, definition in rows)
+
     def _ask(self, schema: str, sql: str) -> Described | Failure:
         if self._current != schema:
             self._connection.execute(f"SET schema = '{schema}'")
