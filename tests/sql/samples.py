@@ -121,6 +121,8 @@ SELECT max(amount) AS amount FROM orders HAVING max(amount) > 1
 SELECT customer, id % 2 AS odd, count(*), grouping(customer) FROM orders GROUP BY ROLLUP (customer, odd)
 SELECT customer, id % 2 AS odd, count(*) FROM orders GROUP BY CUBE (customer, id % 2)
 SELECT customer, id % 2 AS odd, count(*) FROM orders GROUP BY GROUPING SETS ((customer), (id % 2), ())
+SELECT customer, id % 2 AS odd, count(*), grouping_id(customer, id % 2) FROM orders GROUP BY ROLLUP (1, 2)
+SELECT customer, id % 2 AS odd, id % 3 AS t, count(*) FROM orders GROUP BY 3, GROUPING SETS ((1, 2), (2), ())
 SELECT count(DISTINCT customer), sum(DISTINCT amount) FILTER (WHERE id > 3), avg(amount), min(ts), max(ts) FROM orders
 SELECT list(id ORDER BY id DESC), string_agg(id::VARCHAR, '-' ORDER BY id), median(id), arg_max(id, ts) FROM orders
 SELECT percentile_cont(0.25) WITHIN GROUP (ORDER BY amount DESC), mode(customer), histogram(customer) FROM orders
