@@ -21,7 +21,7 @@ from everview.change.entries import KEY, WEIGHT
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import condensed
-from everview.operators.members import MEMBER, members_of
+from everview.operators.members import MEMBER, Numbers, members_of
 from everview.operators.stored import StoredBags
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
@@ -96,28 +96,35 @@ class Bags:
     def rows(self, work: Work, groups: pa.Table, first: pa.Int64Array | None = None) -> pa.Table:
         """The rows of bags as of the last epoch, in the order of the bags given and of their
         entries: KEY, the input's columns, the member, and as weight how often the row is there."""
-        keys = one_array(groups[KEY])
+        members = groups[MEMBER] if self.members is not None else None
+        found, group = self.read(work, [groups[n] for n in self.key_columns], len(groups), members, first)
+        return self._table(groups, found, pa.array(group))
+
+    def read(
+        self,
+        work: Work,
+        key: Sequence[pa.Array | pa.ChunkedArray],
+        count: int,
+        members: pa.ChunkedArray | pa.Array | None = None,
+        first: pa.Int64Array | None = None,
+    ) -> tuple[BagRows, Numbers]:
+        """The bags with different keys, given in a column for each part, as of the last epoch; and
+        for each row the number of its bag among those asked for."""
+        asked = self.stored.bare(key, count)
+        if self._from is not None:
+            assert self.stored.members is not None and members is not None
+            asked = self.stored.members.before(asked, self._from[one_array(members).to_numpy()].astype(np.int32))
         if self.members is not None:
-            asked = self._their_keys(groups)
             distinct = pc.unique(asked)
             if len(distinct) < len(asked):
-                return self._shared(work, groups, asked, distinct, first)
-        else:
-            asked = keys
+                return self._shared(work, asked, distinct, first)
         found = work.states.read_bags(self.stored.table, asked, first)
-        return self._table(groups, found, pc.index_in(found.keys, value_set=asked))
-
-    def _their_keys(self, groups: pa.Table) -> Bytes:
-        members = one_array(groups[MEMBER]).to_numpy()
-        bare = self.stored.bare([groups[n] for n in self.key_columns], len(groups))
-        if self._from is None:
-            return bare
-        assert self.stored.members is not None
-        return self.stored.members.before(bare, self._from[members].astype(np.int32))
+        group: Numbers = pc.index_in(found.keys, value_set=asked).to_numpy().astype(np.int64)
+        return found, group
 
     def _shared(
-        self, work: Work, groups: pa.Table, asked: Bytes, distinct: Bytes, first: pa.Int64Array | None
-    ) -> pa.Table:
+        self, work: Work, asked: Bytes, distinct: Bytes, first: pa.Int64Array | None
+    ) -> tuple[BagRows, Numbers]:
         """Several members read one bag: read it once, and give it to each."""
         place = pc.index_in(asked, value_set=distinct).to_numpy()
         if first is not None:
@@ -133,8 +140,7 @@ class Bags:
         group = np.repeat(np.arange(len(place)), size)
         within = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
         chosen = pa.array(order[np.repeat(start[place], size) + within])
-        spread = BagRows(found.keys.take(chosen), found.entries.take(chosen), found.counts.take(chosen))
-        return self._table(groups, spread, pa.array(group))
+        return BagRows(found.keys.take(chosen), found.entries.take(chosen), found.counts.take(chosen)), group
 
     def _table(self, groups: pa.Table, found: BagRows, group: pa.Array) -> pa.Table:
         held = dict(zip((f.name for f in self.stored.state.fields), self.stored.columns(found.entries), strict=True))

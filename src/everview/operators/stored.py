@@ -109,9 +109,11 @@ class Rows:
     def encode(self, columns: Sequence[pa.Array | pa.ChunkedArray], count: int) -> Bytes:
         return self._codec.encode_columns([one_array(column) for column in columns], count)
 
-    def decode(self, rows: Bytes) -> list[pa.Array]:
-        """Null in all columns where a row is null."""
-        return self._codec.decode_columns(rows)
+    def decode(self, rows: Bytes, wanted: Sequence[str] | None = None) -> list[pa.Array]:
+        """The columns, or only those wanted. Null in all of them where a row is null."""
+        if wanted is None:
+            return self._codec.decode_columns(rows)
+        return self._codec.decode_columns(rows, [f"c{self.names.index(name)}" for name in wanted])
 
 
 @dataclass(frozen=True)
@@ -223,9 +225,9 @@ class StoredBags(Stored):
         sizes = column_of(lengths(ahead).astype(">u4").tobytes(), 4 * np.arange(len(rows) + 1))
         return glue(ahead, made, sizes)
 
-    def columns(self, entries: Bytes) -> list[pa.Array]:
-        """The columns beside the key."""
-        return self._rows.decode(entries if self._order is None else _behind(entries))
+    def columns(self, entries: Bytes, wanted: Sequence[str] | None = None) -> list[pa.Array]:
+        """The columns beside the key, or only those wanted."""
+        return self._rows.decode(entries if self._order is None else _behind(entries), wanted)
 
 
 def _behind(entries: Bytes) -> Bytes:
