@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from everview.change.schema import KeyPart
+from everview.change.types import FLOATS, Kind
 from everview.plan.expressions import Expr, Field
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.model import Operator, Role, Shape
@@ -13,6 +15,7 @@ from everview.plan.maintenance.sketch import Draft, Located, StateDraft, Stream,
 from everview.plan.relations import Join, JoinKind
 from everview.plan.relations.joins import Equality
 
+_LOOSE = FLOATS | {Kind.INTERVAL}
 _LEFT_ONLY = (JoinKind.SEMI, JoinKind.ANTI)
 
 
@@ -93,13 +96,23 @@ def rows_by(
         meaning="rows by key",
     )
     if draft.state is None:
-        draft.state = StateDraft(Role.PARTITION, Shape.BAG, by_text(below.draft, by), below.key_parts(key))
+        draft.state = StateDraft(Role.PARTITION, Shape.BAG, by_text(below.draft, by), bag_key(below, key))
     if joined:
         draft.operator = Operator.REVERSE_JOIN
         draft.state.role = Role.REVERSE_JOIN
     keyed = replace(below, names={one.sql: one for one in key})
     keyed.carried_by(draft, keyed.names, slots)  # so that its changes can go on by that key
     return below.carried_by(draft, fields, slots)
+
+
+def bag_key(below: Stream, key: Sequence[Expr]) -> tuple[KeyPart, ...]:
+    """The key of bags of rows. Rows get the values of their key's columns back from it, except
+    those of types in which equal values may look different (0.0 and -0.0, 1 month and 30 days):
+    these are in the rows as well, so their part of the key has a name of its own."""
+    return tuple(
+        replace(part, name=f"{part.name}#1") if part.type.kind in _LOOSE and part.name == column.name else part
+        for part, column in zip(below.key_parts(key), map(below.field_of, key), strict=True)
+    )
 
 
 def by_text(below: Draft, key: Sequence[str]) -> str:

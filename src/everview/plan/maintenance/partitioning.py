@@ -7,7 +7,7 @@ from dataclasses import replace
 from everview.change.types import BOOLEAN
 from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
 from everview.plan.maintenance.context import Context
-from everview.plan.maintenance.joining import by_text, rows_by
+from everview.plan.maintenance.joining import bag_key, by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
 from everview.plan.maintenance.names import computed_name, pretty
 from everview.plan.maintenance.sketch import StateDraft, Stream, place_for
@@ -66,7 +66,7 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
     if bag.state is None:
         parts = below.key_parts([found for found, _ in sorts], [descending for _, descending in sorts])
         subject = f"{by_text(below.draft, by)}, ordered by {', '.join(pretty(sql) for sql, _ in said)}"
-        bag.state = StateDraft(Role.PARTITION, Shape.BAG, subject, below.key_parts(key), parts)
+        bag.state = StateDraft(Role.PARTITION, Shape.BAG, subject, bag_key(below, key), parts)
     rows = below.carried_by(bag, sorted(needed | set(relation.input.key)), slots)
     parameters = {
         "partition": by,
