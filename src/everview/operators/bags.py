@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from everview.change.entries import KEY, WEIGHT
 from everview.operators.bound import BoundPlan
-from everview.operators.evaluation import one_array
+from everview.operators.evaluation import Evaluated, one_array
 from everview.operators.flow import condensed
 from everview.operators.members import MEMBER, Numbers, members_of
 from everview.operators.stored import StoredBags
@@ -52,6 +52,13 @@ class PartitionWorker(StepWorker):
         if not len(rows):
             return changes
         beside = work.evaluator.columns([*self._key, *self._order], rows)
+        if beside.failed:
+            work.quarantine.add(self.step, "row", rows, beside.failed)
+            kept = np.ones(len(rows), np.bool_)
+            kept[list(beside.failed)] = False
+            mask = pa.array(kept)
+            changes, rows = changes.filter(mask), rows.filter(mask)
+            beside = Evaluated([column.filter(mask) for column in beside.columns])
         key, order = beside.columns[: len(self._key)], beside.columns[len(self._key) :]
         members = rows[MEMBER] if self.members is not None else None
         keys = self.stored.keys(key, len(rows), members)

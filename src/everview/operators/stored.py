@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.schema import Column, KeyPart, Schema
-from everview.change.types import BLOB, Type
+from everview.change.types import BLOB, BOOLEAN, Type
 from everview.operators.evaluation import one_array
 from everview.operators.members import MEMBER, TAG, Members
 from everview.plan.expressions import Field
@@ -205,7 +205,7 @@ class StoredBags(Stored):
 
     @functools.cached_property
     def _order(self) -> Keys | None:
-        return Keys(self.state.order, self.state.name, delimited=True) if self.ordered else None
+        return Keys(ordering(self.state.order), self.state.name, delimited=True) if self.ordered else None
 
     @functools.cached_property
     def ordered(self) -> bool:
@@ -221,13 +221,34 @@ class StoredBags(Stored):
         made = self._rows.encode([rows[field.name] for field in self.state.fields], len(rows))
         if self._order is None:
             return made
-        ahead = self._order.encode(order, len(rows))
+        ahead = self._order.encode(ordered_by(self.state.order, order), len(rows))
         sizes = column_of(lengths(ahead).astype(">u4").tobytes(), 4 * np.arange(len(rows) + 1))
         return glue(ahead, made, sizes)
 
     def columns(self, entries: Bytes, wanted: Sequence[str] | None = None) -> list[pa.Array]:
         """The columns beside the key, or only those wanted."""
         return self._rows.decode(entries if self._order is None else _behind(entries), wanted)
+
+
+def ordering(order: Sequence[KeyPart]) -> tuple[KeyPart, ...]:
+    """The parts of keys that stand in an order of SQL: nulls last, and first where it descends.
+    Keys by themselves have them first."""
+    return tuple(
+        found
+        for part in order
+        for found in (
+            *([KeyPart(f"{part.name} IS NULL", BOOLEAN, False, part.descending)] if part.nullable else []),
+            part,
+        )
+    )
+
+
+def ordered_by(order: Sequence[KeyPart], columns: Sequence[pa.Array | pa.ChunkedArray]) -> list[pa.Array]:
+    """What the parts of :func:`ordering` hold, given what rows are ordered by."""
+    found: list[pa.Array] = []
+    for part, column in zip(order, map(one_array, columns), strict=True):
+        found += [column.is_null(), column] if part.nullable else [column]
+    return found
 
 
 def _behind(entries: Bytes) -> Bytes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from everview.change.types import BOOLEAN
-from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
+from sqlglot import exp
+
+from everview.change.types import BLOB, BOOLEAN
+from everview.plan.expressions import Expr, Field, fields_of, of_field, parsed, quoted, replaced
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.joining import bag_key, by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
@@ -52,6 +54,9 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
     sorts: list[tuple[Expr, bool]] = []
     for sort in order:
         found = below.over(sort.by)
+        if not found.type.is_scalar or parsed(found.sql).find(exp.Collate):
+            sorts.append((_sort_key(found, sort), False))
+            continue
         if sort.nulls_first != sort.descending:
             sorts.append((Expr(f"{found.sql} IS NULL", BOOLEAN), sort.nulls_first))
         sorts.append((found, sort.descending))
@@ -67,6 +72,9 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
         parts = below.key_parts([found for found, _ in sorts], [descending for _, descending in sorts])
         subject = f"{by_text(below.draft, by)}, ordered by {', '.join(pretty(sql) for sql, _ in said)}"
         bag.state = StateDraft(Role.PARTITION, Shape.BAG, subject, bag_key(below, key), parts)
+    bag.carry(below.columns_of(*(found for found, _ in sorts)))  # whoever cuts the bag orders its changes
+    keyed = replace(below, names={one.sql: one for one in key})
+    keyed.carried_by(bag, keyed.names, slots)
     rows = below.carried_by(bag, sorted(needed | set(relation.input.key)), slots)
     parameters = {
         "partition": by,
@@ -76,6 +84,13 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
     }
     draft, slots = context.sketch.step(Operator.TOP_K, [(rows, None)], parameters, f"first {below.draft.subject}")
     return rows.carried_by(draft, sorted(needed), slots)
+
+
+def _sort_key(value: Expr, sort: Sort) -> Expr:
+    """Bytes in the order of lists, structs and collated text, which have no order as key parts."""
+    nulls = "FIRST" if sort.nulls_first else "LAST"
+    way = f"{'DESC' if sort.descending else 'ASC'} NULLS {nulls}"
+    return Expr(f"CREATE_SORT_KEY({value.sql}, '{way}')", BLOB)
 
 
 def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context) -> Stream:
