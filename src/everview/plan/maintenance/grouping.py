@@ -23,14 +23,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from everview.change.schema import KeyPart
-from everview.change.types import BIGINT, BOOLEAN, DOUBLE, FLOATS, HUGEINT, INTEGERS, Kind, Type, decimal
+from everview.change.types import BIGINT, Type
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.joining import by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
-from everview.plan.maintenance.names import computed_name
+from everview.plan.maintenance.names import above, computed_name
 from everview.plan.maintenance.sketch import Place, StateDraft, Stream, place_by, place_for
 from everview.plan.relations import Aggregate, Call, Distinct, SetOperation, Way
+from everview.plan.relations.sums import kept_as
 
 
 def aggregate(relation: Aggregate, needed: frozenset[str], context: Context) -> Stream:
@@ -128,7 +129,9 @@ class _Parts:
         count = self._accumulate(sums, "count", argument, filtered, BIGINT)
         if call.function == "count":
             return ((sums.draft.fingerprint, count),)
-        total = self._accumulate(sums, "sum", argument, filtered, _sum_type(call.arguments[0].type))
+        kind = call.arguments[0].type
+        total = self._accumulate(sums, "sum", argument, filtered, kept_as(kind) or kind)
+        sums.draft.add("argument types", total, (total, str(kind)))
         return ((sums.draft.fingerprint, total), (sums.draft.fingerprint, count))
 
     def _accumulate(self, sums: Stream, function: str, argument: str | None, filtered: str | None, kind: Type) -> str:
@@ -231,7 +234,7 @@ class _Parts:
             draft.call(one.sql, self.below.name_of(one))
         draft.carry([*self._columns(), *columns])
         names = {c.field.name: Expr(quoted(f.name), f.type) for f, c in zip(columns, calls, strict=True)}
-        return Stream(draft, self.below.labels, names, slots)
+        return Stream(draft, above("grouped", self.below.labels), names, slots)
 
 
 def _expanded(relation: Aggregate, below: Stream, key: Sequence[Expr], context: Context) -> tuple[Stream, list[Expr]]:
@@ -314,12 +317,3 @@ def _text(function: str, arguments: Sequence[str], distinct: bool, filtered: str
     inside = ", ".join(arguments) or "*"
     text = f"{function}({'DISTINCT ' if distinct else ''}{inside})"
     return f"{text} FILTER (WHERE {filtered})" if filtered else text
-
-
-def _sum_type(kind: Type) -> Type:
-    """What sums of these are kept as."""
-    if kind.kind in INTEGERS or kind == BOOLEAN:
-        return HUGEINT
-    if kind.kind is Kind.DECIMAL:
-        return decimal(38, kind.scale)
-    return DOUBLE if kind.kind in FLOATS else kind

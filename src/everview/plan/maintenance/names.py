@@ -45,6 +45,12 @@ def computed_name(labels: Sequence[str], sql: str) -> str:
     return own + text
 
 
+def above(what: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """The sources of rows to which a step has added columns that no expression over the others
+    gives: what a further such step calls the same, ``count(*)`` say, is something else."""
+    return (f"{what} {labels[0]}", *labels)
+
+
 def side_prefix(left: Sequence[str], right: Sequence[str]) -> str:
     """What the names of a join's right side begin with: nothing where the sides have no source
     in common."""

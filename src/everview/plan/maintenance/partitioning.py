@@ -11,7 +11,7 @@ from everview.plan.expressions import Expr, Field, fields_of, of_field, parsed, 
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.joining import bag_key, by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
-from everview.plan.maintenance.names import computed_name, pretty
+from everview.plan.maintenance.names import above, computed_name, pretty
 from everview.plan.maintenance.sketch import StateDraft, Stream, place_for
 from everview.plan.relations import Reevaluate, Sort, TopK, Window
 
@@ -40,7 +40,7 @@ def window(relation: Window, needed: frozenset[str], context: Context) -> Stream
         draft.add("calls", name, (name, sql))
         draft.carry([Field(name, call.field.type, call.field.nullable)])
         names[call.field.name] = Expr(quoted(name), call.field.type)
-    return replace(result, names=names)
+    return replace(result, names=names, labels=above("windowed", rows.labels))
 
 
 def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:

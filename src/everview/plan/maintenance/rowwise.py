@@ -10,7 +10,7 @@ from everview.plan.expressions import Expr, Field, quoted
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.family import template_of
 from everview.plan.maintenance.model import Operator
-from everview.plan.maintenance.names import column_name, computed_name, numbered_from
+from everview.plan.maintenance.names import above, column_name, computed_name, numbered_from
 from everview.plan.maintenance.sketch import Place, Stream
 from everview.plan.relations import Filter, Project, Rows, Scan, Union, Unnest
 
@@ -108,7 +108,7 @@ def unnest(relation: Unnest, needed: frozenset[str], context: Context) -> Stream
         draft.carry([Field(stored, column.type, column.nullable)])
         draft.parameters["item" if said == "unnest" else "position"] = stored
         names[column.name] = Expr(quoted(stored), column.type)
-    return Stream(draft, below.labels, names, slots)
+    return Stream(draft, above("unnested", below.labels), names, slots)
 
 
 def union(relation: Union, needed: frozenset[str], context: Context) -> Stream:
