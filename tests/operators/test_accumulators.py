@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal as python_decimal
+import functools
 from dataclasses import dataclass
 from random import Random
 
@@ -18,8 +19,10 @@ from everview.errors import DefinitionError
 from everview.operators.accumulators import Accumulator, accumulator
 from everview.operators.results import result, sum_type
 from everview.operators.whole_sums import column_of
+from everview.plan.relations import Aggregate, Way
 from everview.plan.relations.sums import kept_as
 from everview.sql.settings import connect
+from tests.plan.shop import built
 
 TYPES = tuple(
     parse_type(text)
@@ -135,15 +138,17 @@ def test_what_was_added_and_taken_leaves_no_trace(given: Rows, random: Random) -
     assert kept.is_zero(kept.add(state, partial(kept, given.kind, *left, sign=-1))).all()
 
 
+_duckdb = functools.cache(connect)
+
+
 def duckdb_answers(function: str, given: Rows) -> dict[int, object] | None:
     """What DuckDB answers by group, or None where it overflows on the way."""
     table = pa.table({"g": pa.array(given.groups, pa.int64()), "x": column(given.kind, given.values)})
-    with connect() as connection:
-        connection.register("given", table)
-        try:
-            found = connection.sql(f"SELECT g, {function}(x) AS y FROM given GROUP BY g").to_arrow_table()
-        except duckdb.OutOfRangeException:
-            return None
+    try:
+        _duckdb().register("given", table)
+        found = _duckdb().sql(f"SELECT g, {function}(x) AS y FROM given GROUP BY g").to_arrow_table()
+    except duckdb.OutOfRangeException:
+        return None
     values = found["y"].combine_chunks()
     return dict(zip(found["g"].to_pylist(), unscaled(values) if function == "sum" else values.to_pylist(), strict=True))
 
@@ -249,6 +254,57 @@ def test_slices_of_columns_are_read_where_they_begin() -> None:
         assert unscaled(result("sum", kind, state, pa.array([1, 1])).values) == [0, 1]
         assert unscaled(result("sum", kind, kept.add(state.slice(1), state.slice(1)), pa.array([1])).values) == [2]
         assert kept.is_zero(state.slice(1)).tolist() == [False]
+
+
+MOMENTS = tuple(map(parse_type, ("TIME", "TIMESTAMP", "TIMESTAMPTZ")))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(MOMENTS),
+    st.lists(st.integers(0, 86_399_999_999) | st.integers(-(10**16), 10**16) | st.integers(-5, 5), min_size=1),
+)
+def test_averages_of_moments_are_those_of_duckdb(kind: Type, given: list[int]) -> None:
+    values = [value % 86_400_000_000 if kind.kind is Kind.TIME else value for value in given]
+    column_ = pa.array([*values, None], pa.int64()).cast(kind.arrow)
+    kept = accumulator("sum", kind)
+    state = kept.partial(column_, np.ones(len(column_), np.int64), np.zeros(len(column_), np.intp), 1)
+    _duckdb().register("given", pa.table({"x": column_}))
+    answer = _duckdb().sql("SELECT avg(x) AS y FROM given").to_arrow_table()["y"].combine_chunks()
+    found = result("avg", kind, state, pa.array([len(values)]))
+    assert found.values.cast(pa.int64()).to_pylist() == answer.cast(pa.int64()).to_pylist()
+    assert found.values.type == kind.arrow
+    assert result("avg", kind, state, pa.array([0])).values.to_pylist() == [None]
+
+
+def test_an_average_of_many_moments_is_not_lost_to_rounding() -> None:
+    kind = parse_type("TIMESTAMP")
+    kept = accumulator("sum", kind)
+    weight = np.array([10**15 + 1, 10**15], np.int64)
+    for first, second in ((9 * 10**17 + 1, 9 * 10**17 + 4), (-9 * 10**17, -9 * 10**17 + 3)):
+        state = kept.partial(pa.array([first, second]).cast(kind.arrow), weight, np.zeros(2, np.intp), 1)
+        total, count = first * int(weight[0]) + second * int(weight[1]), int(weight.sum())
+        quotient, rest = divmod(abs(total), count)
+        want = quotient + (rest > count // 2) if total > 0 else -quotient
+        found = result("avg", kind, state, pa.array([count]))
+        assert found.values.cast(pa.int64()).to_pylist() == [want]
+
+
+@pytest.mark.parametrize(
+    ("call", "way"),
+    [
+        *((f"sum(amount::{kind})", Way.SUM) for kind in TYPES if kind.kind is not Kind.BOOLEAN),
+        *((f"avg({text})", Way.SUM) for text in ("amount", "price", "price::REAL", "amount::UHUGEINT", "moment")),
+        *((f"avg({text})", Way.GENERAL) for text in ("moment::DATE", "moment - TIMESTAMP '2000-01-01'")),
+        *((f"count({text})", Way.SUM) for text in ("*", "moment::DATE", "tags")),
+    ],
+)
+def test_the_plan_keeps_what_has_an_accumulator(call: str, way: Way) -> None:
+    relation = built(f"SELECT customer, {call} FROM orders GROUP BY customer").relation
+    ((found,),) = [node.calls for node in relation.walk() if isinstance(node, Aggregate)]
+    assert found.way is way
+    if way is Way.SUM and found.arguments:
+        accumulator("count" if found.function == "count" else "sum", found.arguments[0].type)
 
 
 def test_only_what_is_kept_has_an_accumulator() -> None:

@@ -10,6 +10,7 @@ group alone.
 | integers of up to 64 bits, HUGEINT | HUGEINT | DOUBLE |
 | DECIMAL(p, s) | DECIMAL(38, s) | DOUBLE |
 | REAL, DOUBLE, UHUGEINT | DOUBLE | DOUBLE |
+| TIME, TIMESTAMP, TIMESTAMPTZ | | the same |
 
 NULL where no row has a value.
 
@@ -22,6 +23,9 @@ AVG is DuckDB's to the last bit, which is not always the nearest DOUBLE: the sum
 ``long double``, the count times 10^s another, and their quotient, rounded once for each, a
 DOUBLE. Types that DuckDB holds in 16 bits (SMALLINT and below, DECIMAL of up to 4 digits) are
 divided as DOUBLE instead. numpy's longdouble is C's on the machine at hand, as DuckDB's is.
+
+The average of moments is the quotient in whole microseconds, rounded as DuckDB does it: to the
+nearest, halves down, after 1970, and up before.
 
 **Floating point.** SUM is the exact sum, rounded once, as ``math.fsum`` gives it; AVG is that
 divided by the count. What is not finite goes as in IEEE 754, and in DuckDB: with a NaN, or with
@@ -43,6 +47,7 @@ from everview.operators.accumulators import sum_of
 from everview.operators.exact_sum import ExactSum, Floats
 from everview.operators.limbs import Ints, Mask
 from everview.operators.whole_sums import Words, column_of, outside_digits
+from everview.plan.relations.sums import MOMENTS
 
 _SMALL = frozenset({Kind.TINYINT, Kind.UTINYINT, Kind.SMALLINT})
 _SMALL_DIGITS = 4
@@ -85,6 +90,9 @@ def result(function: str, argument: Type, total: pa.Array, count: pa.Array) -> R
     absent = nothing | overflow
     if function == "sum":
         return Result(column_of(words, sum_type(argument), absent), overflow, message)
+    if argument.kind in MOMENTS:
+        moments = pa.array(_microseconds(words, counts), mask=absent).cast(argument.arrow)
+        return Result(moments, overflow, message)
     return Result(pa.array(_quotients(words, counts, argument), mask=absent), overflow, message)
 
 
@@ -98,4 +106,19 @@ def _quotients(words: Words, counts: Ints, argument: Type) -> Floats:
     negative = -((~low).astype(wide)) - wide(1)
     sums = np.where(high == -1, negative, low.astype(wide) + high.astype(wide) * wide(2) ** 64)
     found: Floats = (sums / (counts.astype(wide) * wide(scale))).astype(np.float64)
+    return found
+
+
+def _microseconds(words: Words, counts: Ints) -> Ints:
+    low, high = words
+    counts = np.maximum(counts, 1)
+    negative = high < 0
+    low = np.where(negative, ~low + np.uint64(1), low)
+    high = np.where(negative, ~high + (low == 0), high)
+    wide = np.longdouble
+    near = ((low.astype(wide) + high.astype(wide) * wide(2) ** 64) / counts.astype(wide)).astype(np.int64)
+    # Off by a few at most: what is left is far below 2^63, so its low word tells it.
+    rest = low.view(np.int64) - near * counts
+    quotient, rest = near + rest // counts, rest % counts
+    found: Ints = np.where(negative, -quotient, quotient + (rest > counts // 2))
     return found

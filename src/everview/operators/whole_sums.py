@@ -43,7 +43,7 @@ from everview.operators.limbs import (
     shifted,
     unsigned,
 )
-from everview.plan.relations.sums import NARROW_DIGITS
+from everview.plan.relations.sums import MOMENTS, NARROW_DIGITS
 
 Words: TypeAlias = tuple[npt.NDArray[np.uint64], Ints]
 """128-bit integers: the low words, and the high ones with the sign."""
@@ -100,6 +100,8 @@ def _digits(values: pa.Array, argument: Type, weights: Ints) -> list[Ints]:
         if not narrow and not np.array_equal(high, signed >> 63):
             return [*_halves(low), *_halves(high)]
         return [signed] if _fits(signed, weights) else _halves(signed)
+    if argument.kind in MOMENTS:
+        values = values.view(pa.int64())
     plain = (values.fill_null(0) if values.null_count else values).to_numpy()
     if plain.dtype == np.uint64:
         return _halves(plain)

@@ -7,7 +7,7 @@ rows and the query leaves it open, the rows' key decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import duckdb
@@ -15,8 +15,9 @@ from sqlglot import exp
 
 from everview.plan.build.context import Context, field_column, text_of
 from everview.plan.build.scopes import as_sort, inside
-from everview.plan.expressions import Field, parsed, written
+from everview.plan.expressions import Expr, Field, parsed, written
 from everview.plan.relations import Call, Relation, Way
+from everview.plan.relations.sums import kept_as
 
 SUMS = frozenset({"count", "sum", "avg", "mean"})
 EXTREMES = frozenset({"min", "max"})
@@ -111,10 +112,17 @@ def aggregate(context: Context, relation: Relation, tree: exp.Expr, name: str) -
     sorts = tuple(as_sort(expression, part) for expression, part in zip(by, order, strict=True))
     condition = context.one(text_of(filter_), relation) if filter_ is not None else None
     plain = not order and not isinstance(inner, exp.WithinGroup) and len(arguments) <= 1
-    way = Way.SUM if plain and function in SUMS else Way.EXTREME if plain and function in EXTREMES else Way.GENERAL
+    way = _way(function, made[: len(arguments)]) if plain else Way.GENERAL
     kind = context.one(sql, relation).type
     field = Field(name, kind, nullable=function not in COUNTS)
     return Call(field, function, tuple(made[: len(arguments)]), distinct, condition, sorts, sql, way)
+
+
+def _way(function: str, arguments: Sequence[Expr]) -> Way:
+    if function in EXTREMES:
+        return Way.EXTREME
+    kept = function == "count" or all(kept_as(one.type) for one in arguments)
+    return Way.SUM if function in SUMS and kept else Way.GENERAL
 
 
 def _arguments(inner: exp.Expr) -> tuple[list[exp.Expr], bool, list[exp.Ordered]]:
