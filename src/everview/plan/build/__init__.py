@@ -39,6 +39,8 @@ def build(checked: Checked, typer: Typer, text: str = "") -> Built:
     """The relation of a checked query that was read from ``text``."""
     sources = {source.name.lower(): source for source in checked.uses}
     context = Context(typer, sources, text)
+    for name, _ in checked.columns:
+        context.names.fresh(name)
     piece = build_query(context, checked.tree, None)
     columns = tuple(piece.relation.field(name) for name in piece.outputs)
     return Built(piece.relation, columns, piece.order, tuple(context.notices))

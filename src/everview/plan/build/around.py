@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from everview.change.schema import RESERVED
 from everview.plan.build import queries
 from everview.plan.build.context import Around, NoOperator
 from everview.plan.build.links import Piece
@@ -52,7 +53,7 @@ def _with_rows(stage: Stage, query: exp.Expr) -> exp.Expr:
     if any(not isinstance(tree, exp.Column) for tree in read.values()):
         raise NoOperator("a subquery that reads what is computed around it", query)
     wanted = dict.fromkeys([*relation.key, *(tree.name for tree in read.values())])
-    name = context.names.fresh("around")
+    name = context.names.source(f"{RESERVED}around")
     copies = {old: context.names.fresh(f"{name}.{old}") for old in wanted}
     outputs: list[Definition] = []
     for old, new in copies.items():

@@ -103,7 +103,7 @@ def _groupings(
     for part in _reading(query):
         for node in part.find_all(exp.Grouping):
             tree = stage.lower(node)
-            wanted = [text_of(one) for one in tree.expressions]
+            wanted = [text_of(one.unnest()) for one in tree.expressions]
             bits = [
                 sum(1 << (len(wanted) - 1 - n) for n, text in enumerate(wanted) if text not in one) for one in texts
             ]

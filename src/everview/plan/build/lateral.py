@@ -75,7 +75,7 @@ def unnest(
     """One row for each item; the names of the fields of the item and of its position."""
     if items.type.kind is not Kind.LIST:
         raise NoOperator(f"unnest of a {items.type}", place)
-    prefix = context.names.fresh(name)
+    prefix = context.names.source(name)
     item = Field(context.names.fresh(f"{prefix}.{given[0] if given else 'unnest'}"), items.type.item)
     shown = offset is not None
     position = Field(

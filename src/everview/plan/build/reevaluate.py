@@ -20,7 +20,7 @@ def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator)
     """The query as one re-evaluation."""
     text, inputs = over_inputs(context, query)
     described = context.described(text, {f"in{n}": _columns(scan) for n, scan in enumerate(inputs)})
-    prefix = None if alias is None else context.names.fresh(alias or "subquery")
+    prefix = None if alias is None else context.names.source(alias or "subquery")
     fields = tuple(
         Field(name if prefix is None else context.names.fresh(f"{prefix}.{name}"), kind) for name, kind in described
     )

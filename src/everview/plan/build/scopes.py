@@ -39,20 +39,22 @@ class Stage:
         return self._computed(lowered(node, self.columns))
 
     def _computed(self, tree: exp.Expr) -> exp.Expr:
-        if not self.known:
+        """What is known as a whole goes before its parts; once its parts are replaced, it may be known
+        by what it has become: a window over aggregates is."""
+        if not self.known or isinstance(tree, exp.Identifier):
             return tree
-
-        def change(found: exp.Expr) -> exp.Expr:
-            if not isinstance(found, exp.Identifier):
-                name = self.known.get(text_of(found))
-                if name is not None:
-                    return field_column(name)
-            return found
-
-        return tree.transform(change, copy=False)
+        name = self.known.get(text_of(tree))
+        if name is not None:
+            return field_column(name)
+        for part in list(tree.iter_expressions()):
+            changed = self._computed(part)
+            if changed is not part:
+                part.replace(changed)
+        name = self.known.get(text_of(tree))
+        return tree if name is None else field_column(name)
 
     def texts(self, nodes: Iterable[exp.Expr]) -> list[str]:
-        return [text_of(self.lower(node)) for node in nodes]
+        return [text_of(self.lower(node).unnest()) for node in nodes]
 
     def exprs(self, nodes: Iterable[exp.Expr]) -> list[Expr]:
         return self.context.typed(self.texts(nodes), self.relation)

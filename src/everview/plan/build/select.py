@@ -207,7 +207,7 @@ def _columns(made: _Select, alias: str | None) -> Piece:
     if distinct is None or on is not None:
         order.limited(stage, query, wanted, made.partition)
     made_of = stage.exprs(shown)
-    prefix = None if alias is None else context.names.fresh(alias or "subquery")
+    prefix = None if alias is None else context.names.source(alias or "subquery")
     outputs: list[Definition] = []
     for name, expression in zip(names, made_of, strict=True):
         own_name = name if prefix is None else context.names.fresh(f"{prefix}.{name}")
@@ -261,7 +261,7 @@ def _distinct(
     known = {e.sql: f.name for f, e in reversed(outputs)}
     lowered = exp.Order(expressions=[])
     for part in wanted.expressions:
-        text = text_of(stage.lower(part.this))
+        text = text_of(stage.lower(part.this).unnest())
         made_part = part.copy()
         made_part.set("this", field_column(known[text]) if text in known else stage.lower(part.this))
         lowered.append("expressions", made_part)

@@ -29,7 +29,7 @@ def build_set(context: Context, query: exp.SetOperation, alias: str | None) -> P
     """A set operation with its ORDER BY and LIMIT."""
     if query.args.get("by_name") or query.args.get("on"):
         raise NoOperator("a set operation by name", query)
-    prefix = None if alias is None else context.names.fresh(alias or "subquery")
+    prefix = None if alias is None else context.names.source(alias or "subquery")
     every = not query.args.get("distinct")
     kind = next(found for node, found in _KINDS.items() if isinstance(query, node))
     parts: list[exp.Expr] = [query.left, query.right]

@@ -50,6 +50,10 @@ class Sources:
     context: Context
     columns: Columns = field(default_factory=dict)
     parts: list[Relation] = field(default_factory=list)
+    chain: int = 0
+    """Where the parts after the last comma begin: what a join that is not inner joins."""
+    crossed: bool = False
+    """Whether something after a comma has read what is before it, so that all is one chain."""
     open: list[exp.Expr] = field(default_factory=list)
     """Conditions of inner joins and WHERE over fields, without subqueries."""
     later: list[exp.Expr] = field(default_factory=list)
@@ -67,6 +71,11 @@ class Sources:
                 self.later.append(condition)
             else:
                 self.open.append(lowered(condition, self.columns))
+
+    def before_chain(self) -> Columns:
+        """The columns of the parts before the last comma."""
+        fields = {name for part in self.parts[: self.chain] for name in part.by_name}
+        return {place: name for place, name in self.columns.items() if name in fields}
 
     def together(self, start: int, where: list[exp.Expr]) -> Relation:
         """The parts from one on as one relation, joined on what is open and what WHERE says."""
@@ -89,35 +98,32 @@ def from_clause(context: Context, query: exp.Expr) -> tuple[Relation, Columns, l
     if start is None:
         found.parts.append(one_row(context))
     else:
-        _chain(found, 0, start.this, [])
-        chain = 0
+        found.parts.append(found.add(start.this))
+        for join in start.this.args.get("joins") or ():
+            _join(found, join, [])
         for join in [*(query.args.get("joins") or ()), *(exp.Join(this=x) for x in query.args.get("laterals") or ())]:
             if _is_comma(join) and not lateral.reads_others(join.this, found.columns):
-                chain = len(found.parts)
-            _join(found, chain, join, conditions)
+                found.chain, found.crossed = len(found.parts), False
+            _join(found, join, conditions)
     found.hold(conditions)
     relation = found.together(0, [])
     return joins.filtered(relation, found.open), found.columns, found.later
-
-
-def _chain(found: Sources, chain: int, source: exp.Expr, conditions: list[exp.Expr]) -> None:
-    found.parts.append(found.add(source))
-    for join in source.args.get("joins") or ():
-        _join(found, chain, join, conditions)
 
 
 def _is_comma(join: exp.Join) -> bool:
     return not (join.side or join.kind or join.method or join.args.get("on"))
 
 
-def _join(found: Sources, chain: int, join: exp.Join, where: list[exp.Expr]) -> None:
+def _join(found: Sources, join: exp.Join, where: list[exp.Expr]) -> None:
     side, method = join.side.upper(), join.method.upper()
     kind = join.kind.upper().replace("OUTER", "")
     on = conjuncts(join.args.get("on"))
     if join.args.get("using"):
         raise NoOperator("a join with USING that could not be expanded", join)
     if lateral.reads_others(join.this, found.columns):
-        left = found.together(0 if _is_comma(join) else chain, _early(found, where))
+        if _is_comma(join) or lateral.reads_others(join.this, found.before_chain()):
+            found.chain, found.crossed = 0, True
+        left = found.together(found.chain, _early(found, where))
         relation, columns = lateral.joined(found.context, left, found.columns, join.this, side == "LEFT")
         found.columns.update(columns)
         found.parts.append(relation)
@@ -126,19 +132,21 @@ def _join(found: Sources, chain: int, join: exp.Join, where: list[exp.Expr]) -> 
         found.hold(on)
         return
     if method == "ASOF":
-        left, right = found.together(chain, _early(found, where)), found.add(join.this)
+        left, right = found.together(found.chain, _early(found, where)), found.add(join.this)
         found.parts.append(joins.as_of(found.context, left, right, _lowered(on, found), side == "LEFT", join))
     elif (side, kind) in _KINDS and not method:
         how = _KINDS[side, kind]
+        if found.crossed and how in (JoinKind.RIGHT, JoinKind.FULL):
+            raise NoOperator("an outer join of what reads the rows before a comma", join)
         early = [] if how in (JoinKind.RIGHT, JoinKind.FULL) else _early(found, where)
-        left, right = found.together(chain, early), found.add(join.this)
+        left, right = found.together(found.chain, early), found.add(join.this)
         if how not in (JoinKind.RIGHT, JoinKind.FULL):
             right, on = _asked_before(found, join, right, on)
         found.parts.append(joins.join_on(found.context, how, left, right, _lowered(on, found), join))
     elif kind in ("", "INNER", "CROSS") and not side and not method:
         found.parts.append(found.add(join.this))
         for more in join.this.args.get("joins") or ():
-            _join(found, chain, more, where)
+            _join(found, more, where)
         found.hold(on)
     else:
         raise NoOperator(f"a {' '.join(word for word in (method, side, kind) if word)} join".lower(), join)
@@ -268,11 +276,10 @@ def scan(context: Context, source: exp.Table) -> Scan:
     if found is None:
         raise NoOperator(f"the table {source.name}", source)
     columns = [Field(column.name, column.type, column.nullable) for column in found.columns]
-    alias = context.names.fresh(source.alias_or_name)
     if found.bag:
-        row = Field(ROW, BIGINT, nullable=False, hidden=True)
-        return Scan(found.name, alias, (*columns, row), (ROW,))
-    return Scan(found.name, alias, tuple(columns), found.key)
+        columns.append(Field(ROW, BIGINT, nullable=False, hidden=True))
+    alias = context.names.source(source.alias_or_name, [column.name for column in columns])
+    return Scan(found.name, alias, tuple(columns), (ROW,) if found.bag else found.key)
 
 
 def rows(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
@@ -283,7 +290,7 @@ def rows(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
     query = f"SELECT * FROM {text_of(bare)}"
     described = context.described(query, {})
     names = _alias_columns(source, tuple(name for name, _ in described))
-    prefix = context.names.fresh(alias or "rows")
+    prefix = context.names.source(alias or "rows")
     fields = tuple(
         Field(context.names.fresh(f"{prefix}.{n}"), kind) for n, (_, kind) in zip(names, described, strict=True)
     )

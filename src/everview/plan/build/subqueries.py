@@ -67,10 +67,10 @@ def _query(node: exp.Expr) -> exp.Expr:
 
 def _keep_existing(stage: Stage, node: exp.Exists, negated: bool) -> bool:
     piece = around.linked(stage, _query(node), needed=False, plain=False)
-    if piece.empty is not None:
-        raise NoOperator("EXISTS of an aggregate", node)
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
-    if not piece.links and not piece.rest:
+    if piece.empty is not None:  # an aggregate of everything has a row always
+        stage.keep(exp.Boolean(this=not negated))
+    elif not piece.links and not piece.rest:
         test = _exists(stage, piece, node)
         stage.keep(parsed(f"NOT {test}" if negated else test).copy())
     else:
@@ -158,9 +158,7 @@ def _value(stage: Stage, node: exp.Expr) -> str:
         return text_of(stage.lower(absorbed(stage, plainer)))
     if isinstance(node, exp.Exists):
         piece = around.linked(stage, _query(node), needed=False)
-        if piece.empty is not None:
-            raise NoOperator("EXISTS of an aggregate", node)
-        return _exists(stage, piece, node)
+        return _exists(stage, piece, node) if piece.empty is None else "TRUE"
     if isinstance(plainer, exp.In):
         return _member(stage, plainer)
     if isinstance(node, exp.Binary):
@@ -205,38 +203,46 @@ def _member(stage: Stage, node: exp.In) -> str:
     )
 
 
-_ANY_OF = {exp.GT: "min", exp.GTE: "min", exp.LT: "max", exp.LTE: "max"}
-_OPPOSITE = {"min": "max", "max": "min"}
+_ANY_OF = {exp.GT: ("min",), exp.GTE: ("min",), exp.LT: ("max",), exp.LTE: ("max",)}
+_ALL_OF = {exp.GT: ("max",), exp.GTE: ("max",), exp.LT: ("min",), exp.LTE: ("min",), exp.EQ: ("min", "max")}
 
 
 def _compared(stage: Stage, node: exp.Binary) -> str:
-    """``x > ANY (…)`` and ``x > ALL (…)`` by the least and the greatest value."""
+    """``x > ANY (…)`` and ``x > ALL (…)`` by the least and the greatest value, ``x = ALL (…)`` by both;
+    ``x <> ANY (…)`` is its opposite."""
     every = isinstance(node.expression, exp.All)
-    if type(node) not in _ANY_OF or has_query(node.this):
+    if isinstance(node, exp.NEQ) and not every:
+        opposite = exp.EQ(this=node.this.copy(), expression=exp.All(this=node.expression.this.copy()))
+        return f"NOT ({_compared(stage, opposite)})"
+    ends = (_ALL_OF if every else _ANY_OF).get(type(node))
+    if ends is None or has_query(node.this):
         raise NoOperator("a comparison with ANY or ALL of this form", node)
     piece = around.linked(stage, _query(node.expression))
     if piece.empty is not None or piece.rest or len(piece.outputs) != 1:
         raise NoOperator("a comparison with ANY or ALL of a subquery of this form", node)
     context = stage.context
     field = piece.relation.field(piece.outputs[0])
-    function = _ANY_OF[type(node)]
-    function = _OPPOSITE[function] if every else function
     counts = links.counted(stage, piece, argument=field.name)
     assert isinstance(counts.relation, Aggregate)
-    bound = Call(
-        Field(context.names.fresh(function), field.type),
-        function,
-        (of_field(field),),
-        sql=f"{function.upper()}({quoted(field.name)})",
-        way=Way.EXTREME,
+    bounds = tuple(
+        Call(
+            Field(context.names.fresh(function), field.type),
+            function,
+            (of_field(field),),
+            sql=f"{function.upper()}({quoted(field.name)})",
+            way=Way.EXTREME,
+        )
+        for function in ends
     )
-    grouped = replace(counts.relation, calls=(*counts.relation.calls, bound))
-    counts = replace(counts, relation=grouped, outputs=(*counts.outputs, bound.field.name))
-    total, filled, end = links.attach(stage, counts, node)
-    test = text_of(type(node)(this=stage.lower(node.this), expression=parsed(end).copy()))
-    empty, decided, found = ("TRUE", f"NOT ({test})", "FALSE") if every else ("FALSE", test, "TRUE")
+    grouped = replace(counts.relation, calls=(*counts.relation.calls, *bounds))
+    names = tuple(bound.field.name for bound in bounds)
+    counts = replace(counts, relation=grouped, outputs=(*counts.outputs, *names))
+    total, filled, *found = links.attach(stage, counts, node)
+    tests = [type(node)(this=stage.lower(node.this), expression=parsed(end).copy()) for end in found]
+    test = text_of(exp.and_(*tests, copy=False))
+    empty, decided, then = ("TRUE", f"NOT ({test})", "FALSE") if every else ("FALSE", test, "TRUE")
     unless = "TRUE" if every else "FALSE"
     return (
-        f"CASE WHEN COALESCE({total}, 0) = 0 THEN {empty} WHEN {decided} THEN {found} "
-        f"WHEN {test} IS NULL OR {filled} < {total} THEN NULL ELSE {unless} END"
+        f"CASE WHEN COALESCE({total}, 0) = 0 THEN {empty} WHEN {decided} THEN {then} "
+        f"WHEN ({test}) IS NULL OR {filled} < {total} THEN NULL ELSE {unless} END"
     )
