@@ -57,7 +57,7 @@ class DeltaWorker:
         columns = [changes[name] for name in (*self._real, WEIGHT)]
         return pa.table(columns, names=[*(field.name for field in self.step.fields), WEIGHT])
 
-    def pack(self, number: int, changes: Changes) -> pa.Table:
+    def pack(self, work: Work, number: int, changes: Changes) -> pa.Table:
         raise AssertionError("a delta reads no other step")
 
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:

@@ -81,7 +81,7 @@ class Runner:
         for number in range(1, len(self.bound.stages) + 1):
             stage = Stage(self._workshop, number, work, waiting.pop(number, {}), kept=changes if keep else None)
             for edge, target, emitted in stage.run(sources if number == 1 else None):
-                packed = self._workshop.worker(target).pack(edge.number, emitted)
+                packed = self._workshop.worker(target).pack(work, edge.number, emitted)
                 waiting[self.bound.stage_of(target)][edge].append(packed)
             counts |= stage.emitted
         return Outcome(changes, counts)

@@ -16,11 +16,17 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from everview.operators.aggregation import AggregateWorker
 from everview.operators.bags import PartitionWorker
 from everview.operators.bound import BoundPlan
 from everview.operators.delta import DeltaWorker
+from everview.operators.distinct import DistinctWorker
 from everview.operators.expand import ExpandWorker
+from everview.operators.extreme import ExtremeWorker
 from everview.operators.filter_project import FilterProjectWorker
+from everview.operators.join import JoinWorker
+from everview.operators.pre_aggregation import PreAggregationWorker
+from everview.operators.set_operation import SetWorker
 from everview.operators.union import RowsWorker, UnionWorker
 from everview.operators.unnest import UnnestWorker
 from everview.operators.view import ViewWorker
@@ -35,8 +41,14 @@ WORKERS: Mapping[Operator, Callable[[Step, BoundPlan], Worker]] = {
     Operator.EXPAND: ExpandWorker,
     Operator.UNNEST: UnnestWorker,
     Operator.UNION: UnionWorker,
+    Operator.PRE_AGGREGATION: PreAggregationWorker,
+    Operator.EXTREME: ExtremeWorker,
+    Operator.AGGREGATE: AggregateWorker,
     Operator.PARTITION: PartitionWorker,
     Operator.REVERSE_JOIN: PartitionWorker,
+    Operator.JOIN: JoinWorker,
+    Operator.DISTINCT: DistinctWorker,
+    Operator.SET: SetWorker,
     Operator.VIEW: ViewWorker,
     Operator.INDEX: ViewWorker,
 }
@@ -113,7 +125,7 @@ class Stage:
                 self.kept[step.fingerprint] = changes
             for edge, target in self.workshop.edges[step.fingerprint]:
                 if bound.stage_of(target) == self.number:
-                    packed[edge].append(self.workshop.worker(target).pack(edge.number, changes))
+                    packed[edge].append(self.workshop.worker(target).pack(self.work, edge.number, changes))
                 else:
                     yield edge, target, changes
 

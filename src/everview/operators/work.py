@@ -119,7 +119,7 @@ Changes: TypeAlias = pa.Table
 class Worker(Protocol):
     """One step at work. Made once for a plan, and told all that changes from epoch to epoch."""
 
-    def pack(self, number: int, changes: Changes) -> pa.Table:
+    def pack(self, work: Work, number: int, changes: Changes) -> pa.Table:
         """Changes of an input, as they are sent to where the step works: fewer of them if possible.
         Whatever is done here can be done to parts of the changes, in any order."""
 

@@ -53,7 +53,7 @@ class StepWorker:
         source = self.sources[number]
         return [field.name for field in source.fields if field.name in read] + ([MEMBER] if source.constants else [])
 
-    def pack(self, number: int, changes: Changes) -> pa.Table:
+    def pack(self, work: Work, number: int, changes: Changes) -> pa.Table:
         found = changes.select([*self.needed(number), WEIGHT])
         return condensed(found) if self.condenses else found
 

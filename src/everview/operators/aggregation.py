@@ -1,0 +1,227 @@
+"""Aggregates: the parts of a group put together.
+
+One sentence: a group's row before and after the epoch is made of what its parts held before and
+hold after; parts that did not change are asked for what they held.
+
+    SELECT customer, count(*), avg(amount), max(amount) … GROUP BY customer
+
+    part                 changes of E                 group 7 as of E − 1      group 7 as of E
+    pre-aggregation      7: n 2 → 3, s 30 → 34        (2, 15.0, 20)        →   (3, 11.33, 20)
+    extreme              none for 7: asked, max 20
+
+A group is there while it has rows; the groups of a query, or of a grouping set, without columns
+are always there, also over nothing. A sum that does not fit its type leaves its group without a
+row, and says so in quarantine; the sum itself is kept exactly, so the group comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.change.entries import KEY, WEIGHT
+from everview.change.schema import KeyPart
+from everview.change.types import Type, parse_type
+from everview.operators.bound import BoundPlan
+from everview.operators.evaluation import one_array
+from everview.operators.extreme import ExtremeWorker
+from everview.operators.flow import condensed, together
+from everview.operators.limbs import Mask
+from everview.operators.members import MEMBER
+from everview.operators.parts import Part, member_bytes
+from everview.operators.pre_aggregation import PreAggregationWorker
+from everview.operators.results import result
+from everview.operators.stored import Keys
+from everview.operators.work import Changes, Work
+from everview.operators.worker import StepWorker
+from everview.plan.expressions import quoted
+from everview.plan.maintenance import Operator, Step
+from everview.store.contract import Bytes
+from everview.store.fitting import fit
+from everview.store.ragged import glue
+
+PARTS: Mapping[Operator, Callable[[Step, BoundPlan], Part]] = {
+    Operator.PRE_AGGREGATION: PreAggregationWorker,
+    Operator.EXTREME: ExtremeWorker,
+}
+
+Columns = Mapping[str, pa.Array]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A shown column: a function of columns of parts."""
+
+    name: str
+    type: Type
+    function: str
+    held: tuple[tuple[int, str], ...]
+    argument: Type | None
+    """Of a sum or an average."""
+
+
+class AggregateWorker(StepWorker):
+    def __init__(self, step: Step, bound: BoundPlan) -> None:
+        super().__init__(step, bound)
+        kinds = {field.name: field.type for field in step.fields}
+        self.key_names: tuple[str, ...] = step.parameters["key"]
+        self._parts = [PARTS[source.operator](source, bound) for source in self.sources]
+        self._keys = Keys(tuple(KeyPart(name, kinds[name], nullable=True) for name in self.key_names), step.title)
+        self._calls = tuple(
+            _Call(name, kinds[name], function, held, self._argument(held)) for name, function, held in self._said()
+        )
+        counted = self.sources[step.parameters["groups"]]
+        self._counted: int = step.parameters["groups"]
+        self._rows = next(n for n, f, arg, where in counted.parameters["accumulators"] if arg is None and where is None)
+        self._held = [
+            list(dict.fromkeys(name for call in self._calls for at, name in call.held if at == number))
+            for number, _ in enumerate(self.sources)
+        ]
+        if self._rows not in self._held[self._counted]:
+            self._held[self._counted].append(self._rows)
+
+    def _said(self) -> Iterable[tuple[str, str, tuple[tuple[int, str], ...]]]:
+        return [(name, function, tuple((at, one) for at, one in held)) for name, function, held in self.told["calls"]]
+
+    def _argument(self, held: tuple[tuple[int, str], ...]) -> Type | None:
+        if len(held) < 2:
+            return None
+        at, name = held[0]
+        return parse_type(dict(self.sources[at].parameters["argument types"])[name])
+
+    def reads(self, number: int) -> Iterable[str]:
+        return [quoted(name) for name in (*self.key_names, *self._held[number])]
+
+    # -------------------------------------------------------------- the epoch
+
+    def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
+        changed = [self._keyed(self.gathered(number, parts)) for number, parts in enumerate(inputs)]
+        groups = self._groups(work, changed)
+        if not len(groups):
+            return together(self.step, ())
+        keys = one_array(groups[KEY])
+        sides: tuple[list[Columns], list[Columns]] = ([], [])
+        for number, rows in enumerate(changed):
+            for side, columns in zip(sides, self._values(work, number, rows, groups), strict=True):
+                side.append(columns)
+        always = pc.is_in(keys, value_set=one_array(self._always(work)[KEY])).to_numpy(zero_copy_only=False)
+        first = work.first(self.step)
+        parts = []
+        for columns_of_parts, weight, ever in zip(sides, (-1, 1), (always & (not first), always), strict=True):
+            counts = columns_of_parts[self._counted][self._rows].fill_null(0).to_numpy()
+            parts.append(self._shown(work, groups, columns_of_parts, (counts > 0) | ever, weight))
+        return condensed(together(self.step, parts))
+
+    def _keyed(self, rows: pa.Table) -> pa.Table:
+        keys = self._keys.encode([rows[name] for name in self.key_names], len(rows))
+        if self.members is not None:
+            keys = glue(member_bytes(rows[MEMBER]), keys)
+        return rows.append_column(KEY, keys)
+
+    def _groups(self, work: Work, changed: Sequence[pa.Table]) -> pa.Table:
+        """Each group that any part changed, once: its key, and its member."""
+        names = [KEY, *self.key_names, *([MEMBER] if self.members is not None else [])]
+        tables = [rows.select(names) for rows in changed if len(rows)]
+        if work.first(self.step):
+            there = self._always(work)
+            tables.append(there.filter(pa.array(work.owns(self._bare(there)))).select(names))
+        if not tables:
+            return self._always(work).select(names)[:0]
+        found = pa.concat_tables(tables)
+        keys = one_array(found[KEY])
+        return found.take(pc.index_in(pc.unique(keys), value_set=keys))
+
+    def _bare(self, groups: pa.Table) -> Bytes:
+        return self._keys.encode([groups[name] for name in self.key_names], len(groups))
+
+    def _always(self, work: Work) -> pa.Table:
+        """The groups that are there even over nothing."""
+        kinds = {field.name: field.type for field in self.step.fields}
+        rows = self.told["always"]
+        columns = [
+            work.evaluator.query(
+                " UNION ALL ".join(f"SELECT CAST({row[n]} AS {kinds[name]})" for row in rows), [(name, kinds[name])], {}
+            )[name]
+            if rows
+            else pa.array([], kinds[name].arrow)
+            for n, name in enumerate(self.key_names)
+        ]
+        count = len(rows)
+        members = 1 if self.members is None else len(self.members)
+        spread = pa.array(np.tile(np.arange(count), members))
+        found = {name: one_array(column).take(spread) for name, column in zip(self.key_names, columns, strict=True)}
+        keys = self._keys.encode(list(found.values()), count * members)
+        if self.members is not None:
+            found[MEMBER] = pa.array(np.repeat(np.arange(members, dtype=np.int32), count))
+            keys = glue(member_bytes(found[MEMBER]), keys)
+        return pa.table({KEY: keys} | found)
+
+    def _values(self, work: Work, number: int, rows: pa.Table, groups: pa.Table) -> tuple[Columns, Columns]:
+        """What a part held and holds of each group, row by row."""
+        names = self._held[number]
+        keys, own = one_array(groups[KEY]), one_array(rows[KEY])
+        weights = one_array(rows[WEIGHT]).to_numpy()
+        held = {name: one_array(rows[name]) for name in names}
+        other = np.flatnonzero(~pc.is_in(keys, value_set=own).to_numpy(zero_copy_only=False))
+        if len(other) and not work.first(self.sources[number]):
+            asked = self._asked(work, number, groups.take(pa.array(other)))
+            held = {name: pa.concat_arrays([column, one_array(asked[name])]) for name, column in held.items()}
+        else:
+            other = other[:0]
+        sides: list[Columns] = []
+        for sign in (-1, 1):
+            chosen = np.flatnonzero(weights == sign)
+            place = np.full(len(keys), -1, np.int64)
+            at = pc.index_in(own.take(pa.array(chosen)), value_set=keys).to_numpy()
+            place[at] = chosen
+            place[other] = len(rows) + np.arange(len(other))
+            taken = pa.array(place, mask=place < 0)
+            sides.append({name: column.take(taken) for name, column in held.items()})
+        return sides[0], sides[1]
+
+    def _asked(self, work: Work, number: int, groups: pa.Table) -> pa.Table:
+        theirs = self.sources[number].parameters["key names"]
+        named = {KEY: groups[KEY]}  # so that groups without key columns can be counted
+        named |= {their: groups[own] for their, own in zip(theirs, self.key_names, strict=True)}
+        if self.members is not None and (numbers := self.members.from_inputs[number]) is not None:
+            named[MEMBER] = pa.array(numbers[one_array(groups[MEMBER]).to_numpy()].astype(np.int32))
+        return self._parts[number].values(work, pa.table(named))
+
+    # -------------------------------------------------------------- results
+
+    def _shown(self, work: Work, groups: pa.Table, parts: Sequence[Columns], there: Mask, weight: int) -> Changes:
+        """The rows of groups that are there, with a weight."""
+        rows = {name: one_array(groups[name]) for name in self.key_names}
+        failed: dict[int, str] = {}
+        for call in self._calls:
+            rows[call.name] = self._called(call, parts, there, failed)
+        if self.members is not None:
+            rows[MEMBER] = one_array(groups[MEMBER])
+        rows[WEIGHT] = pa.array(np.full(len(groups), weight, np.int64))
+        made = pa.table(rows)
+        if failed:
+            work.quarantine.add(self.step, "group", made.select([*self.key_names, WEIGHT]), failed)
+            there = there.copy()
+            there[list(failed)] = False
+        return made.filter(pa.array(there))
+
+    def _called(self, call: _Call, parts: Sequence[Columns], there: Mask, failed: dict[int, str]) -> pa.Array:
+        columns = [parts[at][name] for at, name in call.held]
+        if call.argument is None:
+            (value,) = columns
+            if call.function == "count":
+                return _as(value.fill_null(0), call.type)
+            return _as(value, call.type)
+        total, count = columns
+        found = result(call.function, call.argument, total, count)
+        for row in np.flatnonzero(found.overflow & there).tolist():
+            failed[row] = found.message
+        return _as(found.values, call.type)
+
+
+def _as(values: pa.Array, kind: Type) -> pa.Array:
+    return values if values.type == kind.arrow else fit(values, kind)
