@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.change.types import DOUBLE, REAL, Type, parse_type
+from everview.errors import DamagedEntryError
 from everview.operators import exact_sum, limbs
 from everview.operators.accumulators import sum_of
 from everview.operators.limbs import Limbs, carried, decode, encode
@@ -242,6 +243,12 @@ def test_a_number_has_one_row_of_bytes(whole: list[int], low: int) -> None:
     bent[0] += 5 << 32
     bent[1] -= 5
     assert encode(carried(Limbs(low, bent))) == column
+
+
+@pytest.mark.parametrize("blob", [b"\x00\x01", b"\x81\x01\x02\x03\x04", b"\x02\x01\x02\x03\x04\x05\x06"])
+def test_bytes_that_are_no_number_are_found(blob: bytes) -> None:
+    with pytest.raises(DamagedEntryError, match="sum"):
+        decode(pa.array([b"", blob]))
 
 
 def _value(blob: bytes) -> int:

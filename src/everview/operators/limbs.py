@@ -35,6 +35,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from everview.errors import DamagedEntryError
+
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Groups: TypeAlias = npt.NDArray[np.intp]
@@ -229,6 +231,10 @@ def decode(column: pa.BinaryArray) -> Limbs:
     odd, low = head >= _ODD, head & (_ODD - 1)
     begin = offsets[there] + 1 + _ODD_BYTES * odd
     length = (offsets[there + 1] - begin) >> 2
+    if ((offsets[there + 1] - begin) & 3).any() or (length < 0).any():
+        raise DamagedEntryError(
+            "a stored sum cannot be decoded", detail="its bytes are not whole digits", hint="rebuild the view"
+        )
     filled = length > 0
     base = int(low[filled].min()) if filled.any() else 0
     found = zeros(base, int((low + length)[filled].max()) if filled.any() else 0, count)
