@@ -151,7 +151,9 @@ class _Expansion:
         if schema is not None and not isinstance(schema, exp.Identifier):
             raise self._error(SqlRefusedError, table, f"{to_sql(table)} is not a table")
         if schema is not None and (fold(schema.name) != "main" or table.args.get("catalog")):
-            hint = f"write {table.name}: all tables and views share one schema"
+            there = self._namespace.find(table.name) is not None
+            shared = f"write {table.name}: all tables and views share one schema"
+            hint = shared if there else "SHOW TABLES and SHOW VIEWS list what is there"
             raise unknown_at(self._text, offset_of(schema), f"there is no schema {schema.name}", hint=hint)
         relation = self._namespace.find(table.name)
         if relation is not None:

@@ -49,7 +49,7 @@ _READ: tuple[tuple[type[exp.Expr], Callable[[Piece, exp.Expr], Statement]], ...]
 )
 
 _BEGINNINGS = (
-    "CREATE", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE", "SELECT", "WITH", "VALUES", "FROM", "(",
+    "CREATE", "ALTER", "DROP", "INSERT", "UPDATE", "DELETE", "SELECT", "WITH", "VALUES", "FROM", "TABLE", "(",
     "EXPLAIN", "SHOW", "DESCRIBE", "DESC", "FLUSH", "SET",
 )  # fmt: skip
 SUPPORTED = (

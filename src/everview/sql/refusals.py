@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -27,6 +28,7 @@ from everview.sql.unknown import unknown_at
 
 _QUOTED = r'"((?:[^"]|"")*)"'
 _NOT_IN_TABLE = re.compile(rf"[Tt]able {_QUOTED} does not have a column named {_QUOTED}")
+_NO_COLUMN = r"does not have a column named|in (?:EXCLUDE|REPLACE) list not found"
 _TYPE = r"([A-Z][A-Z0-9_]*(?: [A-Z]+)*(?:\([^)]*\))?(?:\[\d*\])*)"
 
 
@@ -35,7 +37,7 @@ def refusal(failure: Failure, tree: exp.Expr, sql: str, text: str, relations: Se
     node = _node_at(failure.offset, tree, sql)
     offset, width = _place(node, failure, tree, text)
     message = failure.message.replace("INTEGER_LITERAL", "INTEGER").replace("STRING_LITERAL", "VARCHAR")
-    if failure.subtype == "COLUMN_NOT_FOUND" or "does not have a column named" in message:
+    if failure.subtype == "COLUMN_NOT_FOUND" or re.search(_NO_COLUMN, message):
         return _unknown_column(failure, text, offset, width, _columns_around(node, relations))
     found = re.match(rf"Referenced table {_QUOTED} not found", message)
     if found:
@@ -57,6 +59,9 @@ def refusal(failure: Failure, tree: exp.Expr, sql: str, text: str, relations: Se
                 why=_why(failure),
                 hint=match.expand(hint) if hint else None,
             )
+    unclear = re.search(r'best candidate function for the function call "(.*?)"\. ', message)
+    if unclear:
+        return _no_overload(replace(failure, call=unclear[1]), text, offset, width)
     if failure.subtype == "NO_MATCHING_FUNCTION":
         made_by_window = failure.name == "time_bucket" and "time_bucket" not in text.lower()
         return (_no_time if made_by_window else _no_overload)(failure, text, offset, width)
@@ -68,6 +73,12 @@ def refusal(failure: Failure, tree: exp.Expr, sql: str, text: str, relations: Se
 _CAST = "write the conversion that is meant: CAST(… AS …)"
 
 _KNOWN: tuple[tuple[str, type[SqlError], str, str | None], ...] = (
+    (
+        rf"Ambiguous reference to column name {_QUOTED} \(use: ('[^']*') or \2\)",
+        SqlError,
+        r"column \1 is in two tables of one name",
+        "give each table an alias of its own: … AS a, … AS b",
+    ),
     (
         rf"Ambiguous reference to column name {_QUOTED} \(use: (.*)\)",
         SqlError,
@@ -102,7 +113,13 @@ _KNOWN: tuple[tuple[str, type[SqlError], str, str | None], ...] = (
         r"Subquery returns (\d+) columns? - expected (\d+)",
         SqlTypeError,
         r"the subquery has \1 columns where \2 is expected",
-        None,
+        "select the column that is meant",
+    ),
+    (
+        r"No matching columns found that match regex \"([^\"]*)\"",
+        SqlError,
+        r"no column has a name that matches '\1'",
+        "name the columns, or write another pattern",
     ),
     (
         rf"Column {_QUOTED} does not exist on (left|right) side of join",
@@ -153,6 +170,9 @@ def _unknown_column(
     name = _name(failure)
     where = f" in {qualified[1]}" if qualified else ""
     near = nearest(name, columns)
+    if near is not None and near.lower() == name.lower():
+        what, hint = f"column {name} cannot be used here", "write a constant, or join the tables first"
+        return error_at(SqlError, text, offset, what, width=width, why="columns are not known in this place", hint=hint)
     hint = f"did you mean {near}?" if near else None
     if hint is None and columns:
         hint = f"the columns are {', '.join(columns[:20])}" + (", …" if len(columns) > 20 else "")
@@ -178,7 +198,7 @@ def _missing(failure: Failure, text: str, offset: int | None, width: int) -> Eve
     found = re.match(r"(.*?) with name (.*?) does not exist", failure.message)
     kind, name = (found[1].lower(), found[2]) if found else ("object", failure.name)
     kind = "function" if "function" in kind else kind
-    existing: list[str] = list(failure.candidates)
+    existing = [candidate.removeprefix("main.") for candidate in failure.candidates]
     if kind == "function":
         existing += [known for known, _, _, _ in typer().functions() if known.isidentifier()]
     return error_at(
@@ -191,9 +211,10 @@ def _no_overload(failure: Failure, text: str, offset: int | None, width: int) ->
     name, given = (found[1], found[2]) if found else (failure.name, "")
     types = " and ".join(re.sub(r"\b(INTEGER|STRING)_LITERAL\b", r"\1", part) for part in _arguments(given))
     types = types.replace("STRING", "VARCHAR")
-    takes = list(dict.fromkeys(re.findall(rf"\n\t\"?{re.escape(name)}\"?\((.*?)\) ->", failure.message)))[:4]
+    takes = list(dict.fromkeys(re.findall(rf"\n\t\"?{re.escape(name)}\"?\((.*?)\) ->", failure.message)))
     takes = takes if name.isidentifier() else []
-    listed = "; ".join(re.sub(r'"?\w+"? (?=[A-Z])', "", form).replace(", /", "") for form in takes)
+    forms = [re.sub(r'"?[a-z_]\w*"? (?=[A-Z])', "", form).replace(", /", "") for form in takes]
+    listed = "; ".join([*forms[:4], *(["…"] if len(forms) > 4 else [])])
     what = f"{name} does not take {types}" if types else f"{name} takes arguments"
     return error_at(
         SqlTypeError, text, offset, what, width=width, why=f"it takes {listed}" if listed else None, hint=_CAST

@@ -50,7 +50,7 @@ def read_insert(piece: Piece, tree: exp.Expr) -> Insert:
             hint="write INSERT without ON CONFLICT; to keep such rows, select those that are not there yet",
         )
     if tree.args.get("default"):
-        raise piece.refuse(piece.find("DEFAULT"), "there are no default values", hint="write VALUES (…)")
+        raise _no_defaults(piece)
     if tree.args.get("by_name"):
         raise piece.refuse(piece.find("NAME"), "INSERT goes by position", hint="name the columns behind the table")
     only(piece, tree, ("this", "expression", "alternative", "with_"), "INSERT")
@@ -78,6 +78,8 @@ def _check_rows(piece: Piece, values: exp.Values, columns: tuple[str, ...]) -> N
     for row in values.expressions:
         if not isinstance(row, exp.Tuple) or not row.expressions:
             raise piece.refuse(row, "a row of VALUES stands in parentheses", hint="write VALUES (1, 2), (3, 4)")
+        if any(isinstance(value, exp.Var) and value.name.upper() == "DEFAULT" for value in row.expressions):
+            raise _no_defaults(piece)
         width = width or len(row.expressions)
         if len(row.expressions) != width:
             named = f"{len(columns)} columns are named" if columns else f"the first row has {width}"
@@ -106,7 +108,15 @@ def _assignment(piece: Piece, node: exp.Expr, tables: set[str]) -> tuple[str, ex
     named = target.table.lower() if isinstance(target, exp.Column) else ""
     if not isinstance(target, exp.Column) or not isinstance(target.this, exp.Identifier) or named not in {"", *tables}:
         raise piece.refuse(node, "SET takes a column and a value", hint="write SET a = 1, b = 2")
-    return target.name, piece.meaning(node.expression)
+    value = node.expression
+    if isinstance(value, exp.Column) and not value.this.args.get("quoted") and value.name.upper() == "DEFAULT":
+        raise _no_defaults(piece)
+    return target.name, piece.meaning(value)
+
+
+def _no_defaults(piece: Piece) -> Exception:
+    hint = "write the value, or NULL; a column that INSERT does not name keeps its value, or is null"
+    return piece.refuse(piece.find("DEFAULT"), "there are no default values", hint=hint)
 
 
 def read_delete(piece: Piece, tree: exp.Expr) -> Delete:
