@@ -6,8 +6,6 @@ import multiprocessing
 import os
 import threading
 import uuid
-from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -19,11 +17,9 @@ from everview.store import row_ids as making
 from everview.store.row_ids import RowIds, row_ids
 
 
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[everview.Database]:
-    with everview.open(tmp_path / "store", durability="none") as database:
-        database.create_table("visits", {"customer": "INTEGER", "page": "VARCHAR"}, not_null=["customer"])
-        yield database
+@pytest.fixture(autouse=True)
+def _visits(db: everview.Database) -> None:
+    db.create_table("visits", {"customer": "INTEGER", "page": "VARCHAR"}, not_null=["customer"])
 
 
 def rows(db: everview.Database) -> list[dict[str, object]]:

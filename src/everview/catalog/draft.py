@@ -323,6 +323,10 @@ class Draft(Definitions):
         self._write(document, documents.encode_group(group))
         return group
 
+    def fresh_group(self, kind: GroupKind) -> Group:
+        """A group of its own for one view, under a name that was never used."""
+        return self.create_group(f"{kind}-{self._number()}", kind)
+
     def drop_group(self, name: str) -> Group:
         """Remove a group that has no views."""
         group = self.group(name)

@@ -17,6 +17,8 @@ by another process looks it up again and repeats the call.
     2
     >>> orders.count()
     2
+    >>> db.sql("SELECT sum(amount) FROM orders WHERE id > ?", [2]).rows()
+    [(Decimal('4.00'),)]
     >>> db.close()
 """
 
@@ -28,7 +30,11 @@ from pathlib import Path
 from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
+from everview.client.reading import Context
+from everview.client.result import Result
+from everview.client.statements import execute
 from everview.client.tables import BatchHandle, TableHandle
+from everview.sql.parameters import Values
 from everview.store.contract import Snapshot, Store, Table, Topology
 from everview.store.embedded import EmbeddedStore
 from everview.store.embedded.environment import FULL_SIZE
@@ -67,6 +73,16 @@ class Database:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.catalog = Catalog(store.metadata, store.views)
+        self._context = Context(store, self.catalog, self._clean_up)
+
+    def sql(self, text: str, params: Values | None = None, dialect: str | None = None) -> Result:
+        """Execute the statements of a text, separated by semicolons; the result is the last one's.
+
+        ``params`` are the values of ``?`` and ``$1`` (a list) or of ``:name`` (a dict);
+        ``dialect`` is what the text is written in, DuckDB's SQL unless ``SET dialect`` said
+        otherwise. A SELECT is computed as its result is read.
+        """
+        return execute(self._context, text, params, dialect)
 
     def create_table(
         self,
@@ -129,6 +145,7 @@ class Database:
         self.store.sync()
 
     def close(self) -> None:
+        self._context.connections.close()
         self.store.close()
 
     def __enter__(self) -> Database:

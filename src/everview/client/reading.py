@@ -1,0 +1,137 @@
+"""What a checked query reads: one version of the store, and of each table as little as possible.
+
+One sentence: every reference to a table or view becomes a source of its own, restricted to the
+keys that the query names, and all of them stand on one snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from sqlglot import exp
+
+from everview.catalog import Catalog, Definitions, ViewDefinition, ViewStatus
+from everview.catalog.compiling import compiled_view
+from everview.change.schema import RESERVED
+from everview.change.types import Type
+from everview.client.evaluation import Answer, Connections, Source
+from everview.client.lookups import Lookup, lookup
+from everview.client.maintenance import Maintenance, not_built
+from everview.client.result import ResultColumn
+from everview.client.tables import shown
+from everview.plan.compile import CompiledView
+from everview.sql.dialects import DEFAULT, to_sql
+from everview.sql.namespace import fold
+from everview.store.contract import Snapshot, Store, Table, TableReader
+
+SOURCE = f"{RESERVED}source_"
+
+
+@dataclass
+class Settings:
+    """What SET sets, for the statements that follow."""
+
+    dialect: str = DEFAULT
+    on_reevaluation: str = "notice"
+
+
+@dataclass
+class Context:
+    """What statements are executed with."""
+
+    store: Store
+    catalog: Catalog
+    clean_up: Callable[[], None]
+    """Removes the rows of what was dropped."""
+    settings: Settings = field(default_factory=Settings)
+    connections: Connections = field(default_factory=Connections)
+    maintenance: Maintenance = field(init=False)
+    _compiled: dict[tuple[int, int], CompiledView] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.maintenance = Maintenance(self.store, self.catalog)
+
+    def compiled(self, view: ViewDefinition, definitions: Definitions) -> CompiledView:
+        """What a recorded view compiles to; remembered, since a definition never changes."""
+        identity = view.id, view.version
+        if identity not in self._compiled:
+            self._compiled[identity] = compiled_view(view, definitions)
+        return self._compiled[identity]
+
+    def answer(
+        self,
+        tree: exp.Expr,
+        columns: Sequence[ResultColumn],
+        definitions: Definitions,
+        snapshot: Snapshot,
+        *,
+        target: exp.Table | None = None,
+        around: Callable[[str], str] = str,
+    ) -> Answer:
+        """Evaluate a checked query over the tables and views of a snapshot. Of ``target``, one of
+        its tables, the hidden key is there too. ``around`` is the text to put it in."""
+        query = tree.copy() if target is None else tree
+        sources: dict[str, Source] = {}
+        for table in list(query.find_all(exp.Table)):
+            found = definitions.find(table.name)
+            if not isinstance(found, Table | ViewDefinition) or not isinstance(table.this, exp.Identifier):
+                continue
+            if fold(found.name) != fold(table.name) or _is_with_name(table):
+                continue
+            name = f"{SOURCE}{len(sources)}"
+            if isinstance(found, Table):
+                sources[name] = _table_source(found, snapshot.table(found), table, hidden=table is target)
+            else:
+                sources[name] = self._view_source(found, snapshot, table)
+            table.set("this", exp.to_identifier(name, quoted=True))
+        return Answer(self.connections, around(to_sql(query)), columns, sources)
+
+    def _view_source(self, view: ViewDefinition, snapshot: Snapshot, table: exp.Table) -> Source:
+        if view.status is ViewStatus.BUILDING:
+            raise not_built(view)
+        kinds = {column.name: column.type for column in view.columns}
+        asked = lookup(table, [(name, kinds[name]) for name in view.key])
+        prefixes = None if asked is None else asked.prefixes
+        schema = pa.schema([pa.field(column.name, column.type.arrow) for column in view.columns])
+        return Source(schema, lambda: self.maintenance.rows(view, snapshot, prefixes))
+
+
+def result_columns(columns: Sequence[tuple[str, Type]]) -> tuple[ResultColumn, ...]:
+    return tuple(ResultColumn(name, type) for name, type in columns)
+
+
+def _is_with_name(table: exp.Table) -> bool:
+    """Whether the name is that of a WITH query around it: a recursive one keeps its name."""
+    node: exp.Expr | None = table
+    while node is not None:
+        with_ = node.args.get("with_")
+        if with_ is not None and any(fold(cte.alias) == fold(table.name) for cte in with_.expressions):
+            return True
+        node = node.parent
+    return False
+
+
+def _table_source(table: Table, reader: TableReader, node: exp.Table, *, hidden: bool) -> Source:
+    schema = table.schema
+    asked = None if schema.hidden_key else lookup(node, [(part.name, part.type) for part in schema.key_parts])
+    if not schema.hidden_key:
+        return Source(schema.arrow, lambda: _rows(reader, asked))
+    if hidden:
+        return Source(schema.arrow, reader.scan)
+    seen = pa.schema([schema.arrow.field(column.name) for column in schema.shown])
+    return Source(seen, lambda: map(shown, reader.scan()))
+
+
+def _rows(reader: TableReader, asked: Lookup | None) -> Iterator[pa.RecordBatch]:
+    """The rows asked for, in the order of the key."""
+    if asked is None:
+        yield from reader.scan()
+        return
+    prefixes = sorted(asked.prefixes)
+    if asked.whole:
+        yield from reader.get_many(prefixes).to_batches()
+        return
+    for prefix in prefixes:
+        yield from reader.scan(prefix)

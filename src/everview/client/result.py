@@ -1,0 +1,209 @@
+"""What a statement gives back: columns, rows as they are asked for, and notices.
+
+One sentence: a :class:`Result` pulls batches of columns from where they are computed only as far
+as it is read, and keeps what it has pulled while that is little, so that a small result may be
+read again and a large one is never held whole.
+
+    >>> import everview, tempfile
+    >>> db = everview.open(tempfile.mkdtemp())
+    >>> result = db.sql("SELECT * FROM (VALUES (1, 'ada'), (2, NULL)) AS t (id, name)")
+    >>> result
+    id  name
+    --  ----
+     1  ada
+     2  NULL
+    2 rows
+    >>> result.rows()
+    [(1, 'ada'), (2, None)]
+    >>> result.dicts()[0]
+    {'id': 1, 'name': 'ada'}
+    >>> db.close()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from everview.change.types import FLOATS, INTEGERS, Kind, Type
+from everview.errors import InputError
+from everview.store.columns import to_python
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+
+KEPT = 10_000
+"""A result of at most so many rows may be read several times."""
+
+SHOWN = 20
+_WIDEST = 40
+
+
+@dataclass(frozen=True)
+class ResultColumn:
+    """A column of a result. Its name may be any text, and two may have the same."""
+
+    name: str
+    type: Type
+
+
+class Result:
+    """The answer to a statement. Iterating gives tuples, one row after another."""
+
+    def __init__(
+        self,
+        columns: Sequence[ResultColumn] = (),
+        batches: Iterable[pa.RecordBatch] = (),
+        notices: Sequence[str] = (),
+        close: Callable[[], None] | None = None,
+    ) -> None:
+        self.columns = tuple(columns)
+        self.notices = tuple(notices)
+        self._schema = pa.schema([pa.field(column.name, column.type.arrow) for column in self.columns])
+        self._source = iter(batches)
+        self._close = close
+        self._pulled = 0
+        self._last: pa.RecordBatch | None = None
+        self._kept: list[pa.RecordBatch] = []
+        self._rows_kept = 0
+        self._passed = False
+        """Whether rows were given away that are not kept."""
+
+    @staticmethod
+    def of(columns: Sequence[ResultColumn], rows: Sequence[Sequence[object]], notices: Sequence[str] = ()) -> Result:
+        """A small result that is there already."""
+        schema = pa.schema([pa.field(column.name, column.type.arrow) for column in columns])
+        arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
+        return Result(columns, [pa.RecordBatch.from_arrays(arrays, schema=schema)], notices)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    # -------------------------------------------------------------- reading
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as Arrow batches, as they come."""
+        at = 0
+        while True:
+            if at == self._pulled:
+                if self._pull() is None:
+                    return
+            elif self._passed:
+                raise InputError(
+                    "the result was read already",
+                    detail=f"of more than {KEPT} rows none are kept",
+                    hint="read it once, hold it with .arrow(), or run the statement again",
+                )
+            yield self._last if at == self._pulled - 1 else self._kept[at]
+            at += 1
+
+    def _pull(self) -> pa.RecordBatch | None:
+        try:
+            batch = next(self._source, None)
+        except BaseException:
+            self.close()
+            raise
+        if batch is None:
+            self.close()
+            return None
+        self._pulled += 1
+        self._last = batch
+        self._rows_kept += batch.num_rows
+        if self._rows_kept <= KEPT and not self._passed:
+            self._kept.append(batch)
+        else:
+            self._kept.clear()
+            self._passed = True
+        return batch
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for batch in self.batches():
+            yield from self._tuples(batch)
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All rows as tuples of Python values."""
+        return [row for batch in self.batches() for row in self._tuples(batch)]
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """All rows by the names of their columns; of two columns with one name the last counts."""
+        names = self.names
+        return [dict(zip(names, row, strict=True)) for row in self.rows()]
+
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table."""
+        return pa.Table.from_batches(list(self.batches()), self._schema)
+
+    def df(self) -> pd.DataFrame:
+        """All rows as a pandas DataFrame."""
+        return self.arrow().to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows for whatever takes Arrow's stream: ``pa.table(result)``, ``put_many(result)``."""
+        reader = pa.RecordBatchReader.from_batches(self._schema, self.batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _tuples(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+        columns = [to_python(array, column.type) for array, column in zip(batch.columns, self.columns, strict=True)]
+        return list(zip(*columns, strict=True))
+
+    # -------------------------------------------------------------- the end
+
+    def close(self) -> None:
+        """Let go of what the rest of the result would be read from. Reading to the end does it too."""
+        self._source = iter(())
+        close, self._close = self._close, None
+        if close is not None:
+            close()
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_close", None) is not None:
+            self.close()
+
+    # -------------------------------------------------------------- for people
+
+    def __repr__(self) -> str:
+        if not self.columns:
+            return "\n".join(self.notices) or "done"
+        if self._passed:
+            return f"({', '.join(self.names)}): read already"
+        while self._rows_kept <= SHOWN and self._pull() is not None:
+            pass
+        rows = [row for batch in self._kept or [self._last] for row in self._tuples(batch)]
+        return "\n".join([*self._table(rows[:SHOWN]), self._total(len(rows)), *self.notices])
+
+    def _table(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:
+        if len(self.columns) == 1 and self.columns[0].type.kind is Kind.VARCHAR:
+            yield from (self.names[0], "-" * len(self.names[0]))  # texts of several lines stay as they are
+            yield from ("NULL" if text is None else text for (text,) in rows)
+            return
+        cells = [list(self.names), *([_shown(value) for value in row] for row in rows)]
+        widths = [max(len(row[at]) for row in cells) for at in range(len(self.columns))]
+        right = [c.type.kind in INTEGERS or c.type.kind in FLOATS or c.type.kind is Kind.DECIMAL for c in self.columns]
+        cells.insert(1, ["-" * width for width in widths])
+        for row in cells:
+            parts = [
+                cell.rjust(width) if number else cell.ljust(width)
+                for cell, width, number in zip(row, widths, right, strict=True)
+            ]
+            yield "  ".join(parts).rstrip()
+
+    def _total(self, seen: int) -> str:
+        if self._close is None:
+            return f"{seen} row{'' if seen == 1 else 's'}" + (f", the first {SHOWN} shown" if seen > SHOWN else "")
+        return f"more than {SHOWN} rows"
+
+
+def _shown(value: object) -> str:
+    text = "NULL" if value is None else str(value)
+    text = "".join(char if char.isprintable() else "·" for char in text)
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

@@ -1,0 +1,36 @@
+"""An UPDATE that changes keys must not make two rows one."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from everview.client.evaluation import Answer, Connections, Source
+from everview.client.result import ResultColumn
+from everview.errors import InputError
+from everview.plan.expressions import quoted
+from everview.store.columns import to_python
+from everview.store.contract import Snapshot, Table
+
+
+def refuse_collisions(connections: Connections, table: Table, snapshot: Snapshot, old: pa.Table, new: pa.Table) -> None:
+    """Refuse new keys that repeat, or that rows have which keep theirs."""
+    key = list(table.schema.key)
+    names = ", ".join(map(quoted, key))
+    twice = f"SELECT {names} FROM new GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
+    _refuse(connections, table, twice, {"new": new}, "two of the rows that UPDATE changes would have the key")
+    there = snapshot.table(table).get_many(new).select(key)
+    kept = f"SELECT {names} FROM there ANTI JOIN old USING ({names}) LIMIT 1"
+    _refuse(connections, table, kept, {"there": there, "old": old}, "UPDATE would give a row the key of another:")
+
+
+def _refuse(connections: Connections, table: Table, sql: str, tables: dict[str, pa.Table], what: str) -> None:
+    parts = table.schema.key_parts
+    sources = {name: Source(rows.schema, rows.to_batches) for name, rows in tables.items()}
+    found = Answer(connections, sql, [ResultColumn(part.name, part.type) for part in parts], sources).table()
+    if found.num_rows:
+        key = [to_python(found.column(at).combine_chunks(), part.type)[0] for at, part in enumerate(parts)]
+        raise InputError(
+            f"table {table.name}: {what} ({', '.join(map(repr, key))})",
+            detail="a key belongs to one row",
+            hint="delete the other row first, or choose other keys",
+        )

@@ -1,0 +1,34 @@
+"""SELECT: answered as it is read."""
+
+from __future__ import annotations
+
+from everview.catalog.namespace import CatalogNames
+from everview.client.reading import Context, result_columns
+from everview.client.result import Result
+from everview.sql.check import check
+from everview.sql.statements import Select
+
+
+def select(context: Context, statement: Select) -> Result:
+    # The snapshot comes first: rows may be older than the definitions, never newer.
+    snapshot = context.store.snapshot()
+    try:
+        definitions = context.catalog.definitions()
+        checked = check(
+            statement.query,
+            CatalogNames(definitions),
+            statement.source,
+            allow_volatile=True,
+            allow_duplicates=True,
+        )
+        columns = result_columns(checked.columns)
+        answer = context.answer(checked.tree, columns, definitions, snapshot)
+    except BaseException:
+        snapshot.close()
+        raise
+
+    def close() -> None:
+        answer.close()
+        snapshot.close()
+
+    return Result(columns, answer, close=close)

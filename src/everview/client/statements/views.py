@@ -1,0 +1,98 @@
+"""CREATE and DROP of views, materialized and not.
+
+One sentence: a view is compiled inside the change that records it, so what it was compiled
+against is what is defined when it is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from everview.catalog import MAIN, Draft, GroupKind, NamedQuery, ViewDefinition
+from everview.catalog.compiling import define_query, define_view
+from everview.catalog.draft import Dropped
+from everview.client.reading import Context
+from everview.client.result import Result
+from everview.client.statements.dropping import dropped, leave_group
+from everview.errors import DefinitionError
+from everview.plan.compile import plan_views
+from everview.sql.statements import CreateMaterializedView, CreateView, DropView
+
+
+def create_materialized(context: Context, statement: CreateMaterializedView) -> Result:
+    asked = with_session_options(context, statement)
+
+    def work(draft: Draft) -> tuple[ViewDefinition | None, tuple[str, ...]]:
+        existing = draft.find(statement.name)
+        if statement.if_not_exists and isinstance(existing, ViewDefinition):
+            return None, (f"view {existing.name} exists already",)
+        view, compiled = define_view(asked, draft, dialect=context.settings.dialect)
+        plan_views([compiled])  # what cannot be planned is refused before it is recorded
+        view = replace(view, group=_group(draft, statement), options=dict(statement.options))
+        notices = tuple(str(notice) for notice in compiled.notices)
+        if not statement.or_replace or not isinstance(existing, ViewDefinition):
+            return draft.create_view(view), notices
+        replaced = draft.replace_view(view)
+        leave_group(draft, existing)
+        return replaced, notices
+
+    view, notices = context.catalog.change(work)
+    if view is not None:
+        context.clean_up()
+        context.maintenance.created(view)
+    return Result(notices=notices)
+
+
+def with_session_options(context: Context, statement: CreateMaterializedView) -> CreateMaterializedView:
+    """The statement with the session's settings where it says nothing itself."""
+    options = {"on_reevaluation": context.settings.on_reevaluation, **statement.options}
+    return replace(statement, options=options)
+
+
+def _group(draft: Draft, statement: CreateMaterializedView) -> str:
+    """The group that a view's options ask for; made where it is not there."""
+    kind = GroupKind.LAZY if statement.options.get("refresh") == "lazy" else GroupKind.CONTINUOUS
+    name = statement.options.get("group")
+    if name is None:
+        return MAIN if kind is GroupKind.CONTINUOUS else draft.fresh_group(kind).name
+    group = draft.create_group(str(name), kind, if_not_exists=True)
+    if "refresh" in statement.options and group.kind is not kind:
+        raise DefinitionError(
+            f"view {statement.name} cannot be {kind} in group {group.name}",
+            detail=f"the views of the group are {group.kind}",
+            hint=f"leave refresh out, or choose another group for {kind} views",
+        )
+    return group.name
+
+
+def create_named(context: Context, statement: CreateView) -> Result:
+    def work(draft: Draft) -> tuple[str, ...]:
+        existing = draft.find(statement.name)
+        if statement.if_not_exists and isinstance(existing, NamedQuery):
+            return (f"view {existing.name} exists already",)
+        query = define_query(statement, draft, dialect=context.settings.dialect)
+        if statement.or_replace and isinstance(existing, NamedQuery):
+            draft.replace_query(query)
+        else:
+            draft.create_query(query)
+        return ()
+
+    return Result(notices=context.catalog.change(work))
+
+
+def drop(context: Context, statement: DropView) -> Result:
+    kind = "materialized view" if statement.materialized else "view"
+
+    def work(draft: Draft) -> Dropped:
+        found = draft.find(statement.name)
+        if isinstance(found, ViewDefinition) and not statement.materialized:
+            raise DefinitionError(
+                f"{found.name} is a materialized view", hint=f"write DROP MATERIALIZED VIEW {found.name}"
+            )
+        if isinstance(found, NamedQuery) and statement.materialized:
+            raise DefinitionError(f"{found.name} is not materialized", hint=f"write DROP VIEW {found.name}")
+        if statement.materialized:
+            return draft.drop_view(statement.name, statement.cascade)
+        return draft.drop_query(statement.name, statement.cascade)
+
+    return dropped(context, statement.name, kind, work, if_exists=statement.if_exists)

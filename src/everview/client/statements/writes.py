@@ -1,0 +1,284 @@
+"""INSERT, UPDATE and DELETE.
+
+One sentence: a write is a query for the rows to put or the keys to delete, answered over one
+snapshot, and applied as one atomic batch once every row of it has been checked.
+
+::
+
+    INSERT INTO t (a, b) SELECT …            SELECT CAST(… AS type of a), … : put, whole rows
+    UPDATE t SET b = b + 1 WHERE a > 5       SELECT key, b + 1 FROM t WHERE a > 5 : put these columns
+    UPDATE t SET key = key + 1               SELECT key, all columns : delete the old rows, put the new
+    DELETE FROM t WHERE a > 5                SELECT key FROM t WHERE a > 5 : delete
+
+INSERT replaces a row whose key exists, columns that are not named become null. An UPDATE that
+would give two rows one key is refused. Values are cast to the types of their columns, as DuckDB
+casts them in an INSERT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import pyarrow as pa
+from sqlglot import exp
+
+from everview.catalog import Definitions
+from everview.catalog.namespace import CatalogNames
+from everview.change.schema import ROW_ID, Column
+from everview.change.types import BIGINT, Type
+from everview.client.evaluation import Answer
+from everview.client.reading import Context
+from everview.client.result import Result, ResultColumn
+from everview.client.statements.collisions import refuse_collisions
+from everview.client.statements.columns import column_of
+from everview.errors import ConflictError, MissingColumnError, SqlError, ValueTypeError
+from everview.sql.check import Checked, check
+from everview.sql.statements import Delete, Insert, Statement, Update
+from everview.store.contract import Snapshot, Table
+
+T = TypeVar("T")
+
+_ATTEMPTS = 5
+"""How often a write is tried while others change the definition of its table."""
+
+
+# ------------------------------------------------------------------ INSERT
+
+
+def insert(context: Context, statement: Insert) -> Result:
+    return _counted(_repeated(lambda: _insert(context, statement)))
+
+
+def _insert(context: Context, statement: Insert) -> int:
+    with _reading(context, statement) as reading:
+        table = reading.definitions.table(statement.table)
+        shown = table.schema.shown
+        named = [column_of(shown, name, f"table {table.name}") for name in statement.columns] or list(shown)
+        checked = reading.checked(statement.query)
+        if len(checked.columns) != len(named):
+            raise SqlError(
+                f"table {table.name} is to be given {len(checked.columns)} values for {len(named)} columns",
+                detail=f"the columns are {', '.join(column.name for column in named)}",
+                hint="name the columns that are given: INSERT INTO table (a, b) …",
+            )
+        _check_given(table, named)
+        others = [column for column in shown if column not in named]
+        values = _Values(reading, checked, table, list(zip(named, checked.columns, strict=True)))
+        count = 0
+        with context.store.batch() as batch:
+            writer = batch.table(table)
+            for rows in values.batches():
+                nulls = [pa.nulls(rows.num_rows, column.type.arrow) for column in others]
+                columns = dict(zip((c.name for c in (*named, *others)), (*rows.columns, *nulls), strict=True))
+                count += writer.put_many(pa.table(columns))
+        return count
+
+
+def _check_given(table: Table, named: Sequence[Column]) -> None:
+    for column in table.schema.shown:
+        if not column.nullable and column not in named:
+            why = "is part of the key" if column.name in table.schema.key else "is NOT NULL"
+            raise MissingColumnError(
+                f"table {table.name}: column {column.name} has no value",
+                detail=f"it {why}, and INSERT does not name it",
+                hint=f"name {column.name} behind the table, and give it a value",
+            )
+
+
+# ------------------------------------------------------------------ UPDATE
+
+
+def update(context: Context, statement: Update) -> Result:
+    return _counted(_repeated(lambda: _update(context, statement)))
+
+
+def _update(context: Context, statement: Update) -> int:
+    with _reading(context, statement) as reading:
+        table = reading.definitions.table(statement.table)
+        schema = table.schema
+        where = f"table {table.name}"
+        set_to = {column_of(schema.shown, name, where).name: value for name, value in statement.assignments}
+        moves = any(name in schema.key for name in set_to)
+        new = [column for column in schema.shown if moves or column.name in set_to]
+        given = [set_to.get(column.name, _column(statement, column.name)) for column in new]
+        rows = reading.rows_of(statement, table, list(zip(new, given, strict=True)))
+        key = list(schema.key)
+        count = 0
+        with context.store.batch() as batch:
+            writer = batch.table(table)
+            if not moves:
+                for found in rows.batches():
+                    count += writer.put_many(_named_table(found, [*key, *(column.name for column in new)]))
+                return count
+            found = pa.Table.from_batches(list(rows.batches()), rows.schema)
+            old = found.select(range(len(key))).rename_columns(key)
+            changed = found.select(range(len(key), found.num_columns)).rename_columns([column.name for column in new])
+            refuse_collisions(context.connections, table, reading.snapshot, old, changed.select(key))
+            writer.delete_many(old)
+            return writer.put_many(changed)
+
+
+def _column(statement: Update, name: str) -> exp.Expr:
+    return exp.column(name, table=statement.alias or statement.table, quoted=True)
+
+
+# ------------------------------------------------------------------ DELETE
+
+
+def delete(context: Context, statement: Delete) -> Result:
+    return _counted(_repeated(lambda: _delete(context, statement)))
+
+
+def _delete(context: Context, statement: Delete) -> int:
+    with _reading(context, statement) as reading:
+        table = reading.definitions.table(statement.table)
+        rows = reading.rows_of(statement, table, [])
+        count = 0
+        with context.store.batch() as batch:
+            writer = batch.table(table)
+            for found in rows.batches():
+                count += writer.delete_many(_named_table(found, table.schema.key))
+        return count
+
+
+# ------------------------------------------------------------------ what they share
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One version of rows and definitions, which a write is computed from."""
+
+    context: Context
+    statement: Statement
+    snapshot: Snapshot
+    definitions: Definitions
+
+    def checked(self, query: exp.Expr) -> Checked:
+        names = CatalogNames(self.definitions)
+        return check(query, names, self.statement.source, allow_volatile=True, allow_duplicates=True)
+
+    def rows_of(self, statement: Update | Delete, table: Table, computed: Sequence[tuple[Column, exp.Expr]]) -> _Values:
+        """The key of every row that the statement is about, and what is computed for it."""
+        alias = statement.alias or table.name
+        schema = table.schema
+        key = [] if schema.hidden_key else list(schema.key)
+        outputs = [exp.alias_(exp.column(name, table=alias, quoted=True), f"k{at}") for at, name in enumerate(key)]
+        outputs += [exp.alias_(value.copy(), f"v{at}") for at, (_, value) in enumerate(computed)]
+        outputs = outputs or [exp.alias_(exp.true(), "there")]
+        place = exp.Table(this=exp.to_identifier(table.name, quoted=True))
+        if statement.alias:
+            place.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+        query = exp.select(*outputs).from_(place)
+        if statement.where is not None:
+            query = query.where(statement.where.copy())
+        checked = self.checked(query)
+        targets = [schema.column(name) for name in key] + [column for column, _ in computed]
+        outer = checked.columns[: len(targets)]
+        if not schema.hidden_key:
+            return _Values(self, checked, table, list(zip(targets, outer, strict=True)), len(key))
+        tree = checked.tree.copy()
+        assert isinstance(tree, exp.Select)
+        target = tree.args["from_"].this
+        own = exp.column(ROW_ID, table=target.alias_or_name, quoted=True)
+        tree.set("expressions", [exp.alias_(own, ROW_ID, quoted=True), *tree.expressions[: len(targets)]])
+        row = schema.column(ROW_ID)
+        pairs = [(row, (ROW_ID, row.type)), *zip(targets, outer, strict=True)]
+        return _Values(self, replace(checked, tree=tree), table, pairs, 1, target)
+
+
+class _Values:
+    """The rows of a checked query, each column cast to that of the table which it is for."""
+
+    def __init__(
+        self,
+        reading: _Reading,
+        checked: Checked,
+        table: Table,
+        pairs: Sequence[tuple[Column, tuple[str, Type]]],
+        keys: int = 0,
+        target: exp.Table | None = None,
+    ) -> None:
+        self._reading = reading
+        self._checked = checked
+        self._table = table
+        self._pairs = pairs
+        self._keys = keys
+        """So many of the first columns are keys that are there already."""
+        self._target = target
+        self.schema = pa.schema([pa.field(f"c{at}", column.type.arrow) for at, (column, _) in enumerate(pairs)])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        casts = ", ".join(
+            f"c{at}" if column.type == kind else f"CAST(c{at} AS {column.type})"
+            for at, (column, (_, kind)) in enumerate(self._pairs)
+        )
+        columns = [ResultColumn(f"c{at}", column.type) for at, (column, _) in enumerate(self._pairs)]
+        try:
+            yield from self._answer(casts, columns)
+        except ValueTypeError as error:
+            raise self._blamed(error) from None
+
+    def _answer(self, outputs: str, columns: Sequence[ResultColumn]) -> Answer:
+        names = ", ".join(f"c{at}" for at in range(len(self._pairs)))
+        tree = self._checked.tree
+        if self._target is not None:  # the tree is changed in place, so each answer has a copy of its own
+            tree = tree.copy()
+            target = tree.args["from_"].this
+        else:
+            target = None
+        reading = self._reading
+
+        def around(query: str) -> str:
+            return f"SELECT {outputs} FROM ({query}) AS q ({names})"
+
+        return reading.context.answer(
+            tree, columns, reading.definitions, reading.snapshot, target=target, around=around
+        )
+
+    def _blamed(self, error: ValueTypeError) -> ValueTypeError:
+        """The error with the column whose value cannot be cast, if it is one's."""
+        for at, (column, (_, kind)) in list(enumerate(self._pairs))[self._keys :]:
+            if column.type == kind or self._fails(f"count(c{at})") is not None:
+                continue
+            reason = self._fails(f"count(CAST(c{at} AS {column.type}))")
+            if reason is not None:
+                return ValueTypeError(
+                    f"table {self._table.name}: column {column.name} is {column.type}, and cannot take this {kind}",
+                    detail=reason.detail,
+                    hint=f"give a value that can be cast to {column.type}",
+                )
+        return error
+
+    def _fails(self, output: str) -> ValueTypeError | None:
+        try:
+            self._answer(output, [ResultColumn("n", BIGINT)]).table()
+        except ValueTypeError as error:
+            return error
+        return None
+
+
+@contextmanager
+def _reading(context: Context, statement: Statement) -> Iterator[_Reading]:
+    with context.store.snapshot() as snapshot:
+        yield _Reading(context, statement, snapshot, context.catalog.definitions())
+
+
+def _named_table(found: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
+    return pa.Table.from_batches([found]).rename_columns(list(names))
+
+
+def _repeated(work: Callable[[], T]) -> T:
+    """Do it again where somebody changed the definition of a table meanwhile: nothing was written."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return work()
+        except ConflictError:
+            continue
+    return work()
+
+
+def _counted(count: int) -> Result:
+    return Result.of([ResultColumn("count", BIGINT)], [[count]])
