@@ -20,6 +20,7 @@
     │   ├── NewerFormatError       a newer version of Everview wrote it
     │   ├── StoreFullError         the map or the disk is full            (retryable)
     │   ├── ConflictError          somebody else changed it first         (retryable)
+    │   ├── LeaseTakenError        another process does this already      (retryable)
     │   ├── LogTrimmedError        the log no longer reaches back that far
     │   ├── DamagedEntryError      a log entry or record cannot be decoded
     │   └── TopologyError          a node or region change that makes no sense
@@ -153,6 +154,12 @@ class ConflictError(StoreError):
     """Somebody else changed it first. Read again and retry."""
 
     retryable = True
+
+
+class LeaseTakenError(StoreError):
+    """Another process does what only one may do."""
+
+    retryable: ClassVar[bool] = True
 
 
 class LogTrimmedError(StoreError):

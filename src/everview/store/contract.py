@@ -435,6 +435,11 @@ class Store(Protocol):
 
     def snapshot(self) -> Snapshot: ...
 
+    def lease(self, name: str, wait: float | None = 0) -> AbstractContextManager[object]:
+        """Be the only process that does what is called so, until the end of the context; one that
+        is gone holds nothing. Raises LeaseTakenError where another still does after ``wait``
+        seconds (None: waits for ever)."""
+
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""
 
