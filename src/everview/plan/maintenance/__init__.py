@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from everview.plan.maintenance.costs import Amount, Change, Cost, costs, notices
 from everview.plan.maintenance.difference import Difference, difference
+from everview.plan.maintenance.evolution import continued, restricted
 from everview.plan.maintenance.group import ViewInput, plan_group
 from everview.plan.maintenance.model import (
     Constants,
@@ -42,8 +43,10 @@ __all__ = [
     "TableUse",
     "ViewInput",
     "Zone",
+    "continued",
     "costs",
     "difference",
     "notices",
     "plan_group",
+    "restricted",
 ]

@@ -1,0 +1,89 @@
+"""Plans of a group one after another: a part of one, and one that keeps what another held.
+
+One sentence: views come and go while state stays, so a plan can be cut down to some views, and a
+new plan keeps the columns of every state that the last plan kept.
+
+A fingerprint names what a step computes, and views only ever add columns to it. So the columns of
+two plans' steps of the same fingerprint go together, and what a dropped view alone had needed
+of a shared state is still maintained there: the state's rows stay as they are, and nothing is
+built again because a view went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from everview.plan.expressions import Field
+from everview.plan.maintenance.model import MaintenancePlan, State, Step
+
+MERGED = ("columns", "computed", "accumulators", "argument types", "ends", "calls")
+"""Parameters that views add to: lists of what is computed, each under its name."""
+
+
+def restricted(plan: MaintenancePlan, views: Collection[str]) -> MaintenancePlan:
+    """The part of a plan that maintains these views."""
+    steps = plan.steps_of(*views)
+    kept = {step.fingerprint for step in steps}
+    zones = [
+        replace(zone, steps=left) for zone in plan.zones if (left := tuple(one for one in zone.steps if one in kept))
+    ]
+    families = [
+        replace(family, views=left)
+        for family in plan.families
+        if len(left := tuple(name for name in family.views if name in views)) > 1
+    ]
+    return MaintenancePlan(
+        tuple(use for use in plan.tables if use.step in kept),
+        steps,
+        tuple(zones),
+        tuple(view for view in plan.views if view.name in views),
+        tuple(families),
+        plan.before_images,
+    )
+
+
+def continued(plan: MaintenancePlan, last: MaintenancePlan) -> MaintenancePlan:
+    """A plan that goes on after another: its steps, with all that the last plan's held."""
+    known = last.by_fingerprint
+    steps = tuple(_widened(step, known[step.fingerprint]) if step.fingerprint in known else step for step in plan.steps)
+    used = {use.step: use for use in last.tables}
+    tables = tuple(
+        replace(use, columns=_by_name(use.columns, used[use.step].columns)) if use.step in used else use
+        for use in plan.tables
+    )
+    return replace(plan, steps=steps, tables=tables)
+
+
+def _widened(step: Step, held: Step) -> Step:
+    states = tuple(_state(state, before) for state, before in zip(step.states, held.states, strict=True))
+    return replace(
+        step,
+        fields=_by_name(step.fields, held.fields),
+        parameters=_parameters(step.parameters, held.parameters),
+        states=states,
+    )
+
+
+def _state(state: State, held: State) -> State:
+    return replace(state, fields=_by_name(state.fields, held.fields))
+
+
+def _parameters(told: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(told)
+    for name in MERGED:
+        if name in held and told.get(name) != held[name]:
+            both = {said[0]: said for said in (*held[name], *told.get(name, ()))}
+            found[name] = tuple(both[one] for one in sorted(both))
+    return found
+
+
+def _by_name(fields: Iterable[Field], held: Iterable[Field]) -> tuple[Field, ...]:
+    """Fields of both, in the order of their names; nullable where either says so."""
+    both = {field.name: field for field in fields}
+    for field in held:
+        known = both.get(field.name)
+        if known is None or (field.nullable and not known.nullable):
+            both[field.name] = field
+    return tuple(both[name] for name in sorted(both))

@@ -1,0 +1,57 @@
+"""Leases: who may do what only one process may do.
+
+One sentence: a lease is a lock on a file of the store's directory, which the operating system
+takes back from a process that is gone, however it went.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from everview.errors import LeaseTakenError
+
+_POLL = 0.01
+
+
+class EmbeddedLease:
+    """A lease that is held until it is closed."""
+
+    def __init__(self, directory: Path, name: str, wait: float | None) -> None:
+        self._descriptor = os.open(directory / f"{name}.lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._take(name, directory, wait)
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def _take(self, name: str, directory: Path, wait: float | None) -> None:
+        deadline = None if wait is None else time.monotonic() + wait
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if deadline is not None and time.monotonic() >= deadline:
+                    holder = os.pread(self._descriptor, 200, 0).decode(errors="replace").strip() or "another process"
+                    raise LeaseTakenError(
+                        f"{name} of {directory} is done by {holder}",
+                        hint="stop it first, or wait until it is gone",
+                    ) from None
+                time.sleep(_POLL)
+        os.truncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"process {os.getpid()}\n".encode(), 0)
+
+    def close(self) -> None:
+        """Give the lease back."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> EmbeddedLease:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
