@@ -96,6 +96,15 @@ def assert_qualified(found: Checked) -> None:
                 assert relation is not None and column.name in [declared.name for declared in relation.columns]
 
 
+def test_calls_have_one_spelling() -> None:
+    found = checked("SELECT p.name.upper().left(6) AS a, tags.list_filter(lambda t: t <> 'x') AS b FROM people p")
+    assert not list(found.tree.find_all(exp.Dot))
+    assert [to_sql(part.unalias()) for part in found.tree.selects] == [
+        "LEFT(UPPER(p.name), 6)",
+        "LIST_FILTER(p.tags, LAMBDA t : t <> 'x')",
+    ]
+
+
 CORPUS_QUERIES = [(found, name) for found in CORPORA for name in found.queries]
 
 

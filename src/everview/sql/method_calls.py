@@ -40,9 +40,9 @@ def _value(owner: exp.Expr) -> exp.Expr | None:
         return exp.Column(this=owner.copy())
     if not isinstance(owner, exp.Dot):
         return owner.copy()
-    names = owner.parts
-    if not all(isinstance(name, exp.Identifier) for name in names):
-        return owner.copy()
-    if len(names) != 2:
+    table, column = owner.this, owner.expression
+    if isinstance(table, exp.Dot):
         return None
-    return exp.Column(this=names[1].copy(), table=names[0].copy())
+    if not isinstance(table, exp.Identifier) or not isinstance(column, exp.Identifier):
+        return owner.copy()
+    return exp.Column(this=column.copy(), table=table.copy())
