@@ -30,6 +30,7 @@ from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.extreme import ExtremeWorker
 from everview.operators.flow import condensed, together
+from everview.operators.group_reevaluation import GroupReevaluationWorker
 from everview.operators.limbs import Mask
 from everview.operators.members import MEMBER
 from everview.operators.parts import Part, member_bytes
@@ -47,6 +48,7 @@ from everview.store.ragged import glue
 PARTS: Mapping[Operator, Callable[[Step, BoundPlan], Part]] = {
     Operator.PRE_AGGREGATION: PreAggregationWorker,
     Operator.EXTREME: ExtremeWorker,
+    Operator.GROUP_REEVALUATION: GroupReevaluationWorker,
 }
 
 Columns = Mapping[str, pa.Array]

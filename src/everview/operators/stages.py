@@ -24,12 +24,16 @@ from everview.operators.distinct import DistinctWorker
 from everview.operators.expand import ExpandWorker
 from everview.operators.extreme import ExtremeWorker
 from everview.operators.filter_project import FilterProjectWorker
+from everview.operators.group_reevaluation import GroupReevaluationWorker
 from everview.operators.join import JoinWorker
 from everview.operators.pre_aggregation import PreAggregationWorker
+from everview.operators.reevaluation import ReevaluationWorker
 from everview.operators.set_operation import SetWorker
+from everview.operators.top_k import TopKWorker
 from everview.operators.union import RowsWorker, UnionWorker
 from everview.operators.unnest import UnnestWorker
 from everview.operators.view import ViewWorker
+from everview.operators.window import WindowWorker
 from everview.operators.work import Changes, Work, Worker
 from everview.plan.maintenance import Operator, Step
 from everview.store.contract import LogBatch
@@ -49,6 +53,10 @@ WORKERS: Mapping[Operator, Callable[[Step, BoundPlan], Worker]] = {
     Operator.JOIN: JoinWorker,
     Operator.DISTINCT: DistinctWorker,
     Operator.SET: SetWorker,
+    Operator.GROUP_REEVALUATION: GroupReevaluationWorker,
+    Operator.WINDOW: WindowWorker,
+    Operator.TOP_K: TopKWorker,
+    Operator.REEVALUATION: ReevaluationWorker,
     Operator.VIEW: ViewWorker,
     Operator.INDEX: ViewWorker,
 }
