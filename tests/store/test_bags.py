@@ -153,6 +153,19 @@ def test_a_change_to_a_large_bag_writes_one_chunk(files: Files, views: EmbeddedV
     assert ends(found) == {b"k": (NARROW[0], NARROW[-2], NARROW[0], NARROW[-2])}
 
 
+@pytest.mark.parametrize("apart", [90, 350, 2500])
+def test_changes_far_apart_find_their_chunks(views: EmbeddedViews, apart: int) -> None:
+    bag_epoch(views, TABLE, [(b"k", entry, 1) for entry in NARROW])
+    bag_epoch(views, TABLE, [(b"k", entry, -1) for entry in NARROW[3000:5000]])
+    held = Counter(NARROW[:3000] + NARROW[5000:])
+    for shift in (0, 41):
+        work = [(b"k", struct.pack(">Q", 7 * place + shift % 7), 1) for place in range(shift, 10_000, apart)]
+        number, _ = bag_epoch(views, TABLE, work)
+        held.update(entry for _, entry, _ in work)
+        assert bag(views, TABLE, b"k", number) == held
+        views.sweep("main")
+
+
 def test_a_queue_that_loses_its_front_and_grows_at_its_end(files: Files, views: EmbeddedViews) -> None:
     bag_epoch(views, TABLE, [(b"k", entry, 1) for entry in NARROW[:1000]])
     for step in range(1000, 3000, 250):

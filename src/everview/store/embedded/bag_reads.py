@@ -47,7 +47,7 @@ def read_bags(
             with doors[bags.shard(bag)]() as txn:
                 require_kept(txn, table.group, as_of)
                 chunks = LargeBag(txn, table.name, bags.prefixes[bag], as_of).chunks(
-                    ALL if most is None else int(most[bag])
+                    None if most is None else most[bag]
                 )
                 held[bag] = list(chunks)
         bag_of_chunk = np.repeat(bag_of_chunk, [len(chunks) for chunks in held])

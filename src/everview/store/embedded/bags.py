@@ -1,7 +1,7 @@
 """Bags: ordered entries with counts under one key, kept in sorted chunks.
 
 One sentence: a write reads the chunks its changes fall into, lays old entries and changes
-side by side as columns, sorts and adds them up, cuts the result into chunks again and
+side by side as columns, adds them up, cuts the result into chunks again and
 writes those as versioned records.
 
 A bag's chunks stand in the shard of the bag's key, under
@@ -35,8 +35,9 @@ from everview.errors import DamagedEntryError, InputError
 from everview.store.contract import BagEnds, BagRows, Bytes, StateTable
 from everview.store.embedded.bag_cuts import Content, Pieces, Touched, cut_bag
 from everview.store.embedded.bag_regions import Bags, Chain, Regions, find_regions
+from everview.store.embedded.bag_sums import Sums, add_up, merge
 from everview.store.embedded.chunks import decode, encode
-from everview.store.embedded.entries import Alphabet, entries_of, in_one_alphabet, sort_rows
+from everview.store.embedded.entries import Alphabet, entries_of, in_one_alphabet
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epochs import require_kept
 from everview.store.embedded.large_bags import Ends, LargeBag
@@ -94,26 +95,20 @@ def _merge(doors: Sequence[Door], table: StateTable, changes: BagRows, as_of: in
         return None
     bags = Bags.of(table, changes.keys, len(doors))
     regions = find_regions(doors, table, bags, changes.entries, as_of)
-    count = len(regions.bag)
-
     base = regions.records.as_of(as_of)
     heads, old = decode(regions.records.data, *base, table.name)
     alphabet, (old_codes, new_codes) = in_one_alphabet([old.entries, entries_of(changes.entries)])
-    region, codes, counts = _add_up(
-        np.concatenate([old.chunk, regions.of_row]),
-        np.concatenate([old_codes, new_codes]),
-        np.concatenate([old.counts, changes.counts.cast(pa.int64()).to_numpy()]),
-        count,
-    )
-    if len(counts) and counts.min() < 0:
-        raise _negative(table, bags, regions, region, codes, counts, alphabet)
-    size = np.bincount(region, minlength=count)
-    content = Content(alphabet, codes, offsets_of(size), offsets_of(alphabet.sizes(codes)))
+    change = add_up(regions.of_row, new_codes, changes.counts.cast(pa.int64()).to_numpy(), len(regions.bag))
+    merged = merge(Sums(offsets_of(heads.size), old_codes, old.counts), change)
+    if len(merged.counts) and merged.counts.min() < 0:
+        raise _negative(table, bags, regions, merged, alphabet)
+    codes = merged.codes
+    content = Content(alphabet, codes, merged.edges, offsets_of(alphabet.sizes(codes)))
 
     before = _ends(alphabet, old_codes, offsets_of(heads.size))
     after = _ends(alphabet, codes, content.edges)
     ends = _bag_ends(doors, table, bags, regions, content, before, after, as_of)
-    return _Merged(bags, regions, content, counts, base), ends
+    return _Merged(bags, regions, content, merged.counts, base), ends
 
 
 def _check(table: StateTable, changes: BagRows) -> None:
@@ -124,27 +119,13 @@ def _check(table: StateTable, changes: BagRows) -> None:
         raise InputError(f"an entry or a count in a write to state table {table.name} is null")
 
 
-def _add_up(regions: Ints, codes: Words, counts: Ints, region_count: int) -> tuple[Ints, Words, Ints]:
-    """The rows by (region, code), equal ones added up, those that come to nothing left out."""
-    order = sort_rows(regions, codes, region_count)
-    regions, codes = regions[order], codes[order]
-    fresh = np.ones(len(order), np.bool_)
-    np.logical_or(regions[1:] != regions[:-1], codes[1:] != codes[:-1], out=fresh[1:])
-    starts = np.flatnonzero(fresh)
-    sums = np.add.reduceat(counts[order], starts)
-    kept = sums != 0
-    chosen = starts[kept]
-    return regions[chosen], codes[chosen], sums[kept]
-
-
-def _negative(
-    table: StateTable, bags: Bags, regions: Regions, region: Ints, codes: Words, counts: Ints, alphabet: Alphabet
-) -> DamagedEntryError:
-    row = int(np.argmax(counts < 0))
-    key = bags.key(int(regions.bag[region[row]]))
+def _negative(table: StateTable, bags: Bags, regions: Regions, merged: Sums, alphabet: Alphabet) -> DamagedEntryError:
+    row = int(np.argmax(merged.counts < 0))
+    region = int(np.searchsorted(merged.edges, row, "right")) - 1
+    key = bags.key(int(regions.bag[region]))
     return DamagedEntryError(
-        f"an entry of bag {key.hex()} of state table {table.name} would stand there {int(counts[row])} times",
-        detail=f"entry {alphabet.entry(int(codes[row]))[:64].hex()}: more of it was taken away than there was",
+        f"an entry of bag {key.hex()} of state table {table.name} would stand there {int(merged.counts[row])} times",
+        detail=f"entry {alphabet.entry(int(merged.codes[row]))[:64].hex()}: more of it was taken away than there was",
         hint="the state does not fit the changes: rebuild the view the table belongs to",
     )
 

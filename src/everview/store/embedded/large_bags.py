@@ -19,21 +19,25 @@ from __future__ import annotations
 import struct
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from everview.store.embedded.chunks import damaged_chunk, ends_of, size_of
 from everview.store.embedded.environment import KEY_LIMIT, Transaction
-from everview.store.embedded.versions import value_as_of
+from everview.store.embedded.versions import is_there, value_as_of
 
 T = TypeVar("T")
 
 Ends = tuple[bytes, bytes] | None
 """First and last entry, or nothing."""
 
+Chunk = tuple[bytes, bytes]
+"""A bound and the record that stands under it."""
 
-@dataclass(frozen=True)
-class Region:
+WALK = 2
+"""Chunks to pass over one by one before looking for the next one that changes fall into."""
+
+
+class Region(NamedTuple):
     """A chunk that changes fall into, and the changes (a range of the bag's sorted ones)."""
 
     bound: bytes
@@ -53,26 +57,26 @@ class LargeBag:
         self._prefix = prefix
         self._as_of = as_of
 
-    def chunks(self, most: int) -> Iterator[bytes]:
-        """The records of the chunks, in order, until they hold ``most`` entries together."""
+    def chunks(self, most: int | None) -> Iterator[bytes]:
+        """The records of the chunks, in order: all, or until they hold ``most`` entries together."""
         self._cursor.set_range(self._prefix)
         for key, record in self._cursor.iternext():
             if not key.startswith(self._prefix):
                 break
-            chunk = self._value(record)
-            if chunk is None:
+            if not is_there(record, self._as_of, self._table):
                 continue
             yield record
-            most -= self._checked(size_of, chunk)
-            if most <= 0:
-                break
+            if most is not None:
+                most -= self._checked(size_of, self._value(record) or b"")
+                if most <= 0:
+                    break
 
     def ends(self) -> Ends:
         """First and last entry of the bag. Only the first chunk may stand there empty."""
         first = self.ends_in(b"")
         if first is None and self._cursor.set_key(self._prefix):
             following = self._step(forward=True)
-            first = None if following is None else self.ends_in(following)
+            first = None if following is None else self.ends_in(following[0])
         last = self.ends_in(self.last())
         return (first[0], last[1]) if first and last else None
 
@@ -80,31 +84,32 @@ class LargeBag:
         """The chunks that the sorted entries fall into. The first chunk is among them where
         it is empty, so that a bag which loses its last entry loses that chunk too."""
         found: list[Region] = []
-        at = 0
-        if self.ends_in(b"") is None:
-            found.append(self._region(entries, 0, b""))
-            at = found[0].stop
-        while at < len(entries):
-            found.append(self._region(entries, at, self._containing(entries[at])))
-            at = found[-1].stop
+        at, steps = 0, 0
+        first_too = self.ends_in(b"") is None
+        if not first_too:
+            self._find(entries[0])
+        here: Chunk | None = self._here()
+        while here is not None and (at < len(entries) or first_too):
+            following = self._step(forward=True)
+            stop = len(entries) if following is None else bisect_left(entries, following[0], at)
+            if stop > at or first_too:
+                found.append(Region(*here, following and following[0], at, stop))
+                at, steps, here, first_too = stop, 0, following, False
+            elif steps < WALK:
+                steps, here = steps + 1, following
+            else:
+                self._find(entries[at])
+                steps, here = 0, self._here()
         return found
 
-    def _region(self, entries: Sequence[bytes], first: int, bound: bytes) -> Region:
-        """The cursor must stand on the chunk, or the bound be that of the first one."""
-        if not bound:
-            self._cursor.set_key(self._prefix)
-        record = self._cursor.value()
-        following = self._step(forward=True)
-        stop = len(entries) if following is None else bisect_left(entries, following, first)
-        return Region(bound, record, following, first, stop)
-
-    def _containing(self, entry: bytes) -> bytes:
+    def _find(self, entry: bytes) -> None:
         """Puts the cursor on the chunk of the entry. Bounds are never longer than the key
         limit allows, so what an entry has beyond that does not matter."""
         place = (self._prefix + entry)[:KEY_LIMIT]
         if self._cursor.set_range(place) and self._cursor.key() == place and self._is_there():
-            return place[len(self._prefix) :]
-        return self.before(entry) or b""
+            return
+        if self.before(entry) is None:
+            self._cursor.set_key(self._prefix)
 
     def before(self, bound: bytes) -> bytes | None:
         """The bound of the last chunk whose bound is smaller."""
@@ -113,8 +118,9 @@ class LargeBag:
             if not self._cursor.last():
                 return None
             if self._ours() and self._is_there():
-                return self._cursor.key()[len(self._prefix) :]
-        return self._step(forward=False)
+                return self._here()[0]
+        found = self._step(forward=False)
+        return None if found is None else found[0]
 
     def last(self) -> bytes:
         """The bound of the last chunk."""
@@ -122,8 +128,9 @@ class LargeBag:
         if not self._cursor.set_range(after):
             self._cursor.last()
             if self._ours() and self._is_there():
-                return self._cursor.key()[len(self._prefix) :]
-        return self._step(forward=False) or b""
+                return self._here()[0]
+        found = self._step(forward=False)
+        return b"" if found is None else found[0]
 
     def chunk(self, bound: bytes) -> bytes | None:
         """The chunk with this bound."""
@@ -141,19 +148,26 @@ class LargeBag:
         except struct.error:
             raise damaged_chunk(self._table) from None
 
-    def _step(self, *, forward: bool) -> bytes | None:
-        """Moves the cursor to the next or the previous chunk that is there; its bound."""
+    def _step(self, *, forward: bool) -> Chunk | None:
+        """Moves the cursor to the next or the previous chunk that is there."""
         move = self._cursor.next if forward else self._cursor.prev
-        while move() and self._ours():
-            if self._is_there():
-                return self._cursor.key()[len(self._prefix) :]
+        while move():
+            key, record = self._cursor.item()
+            if not key.startswith(self._prefix):
+                break
+            if is_there(record, self._as_of, self._table):
+                return key[len(self._prefix) :], record
         return None
+
+    def _here(self) -> Chunk:
+        key, record = self._cursor.item()
+        return key[len(self._prefix) :], record
 
     def _ours(self) -> bool:
         return self._cursor.key().startswith(self._prefix)
 
     def _is_there(self) -> bool:
-        return self._value(self._cursor.value()) is not None
+        return is_there(self._cursor.value(), self._as_of, self._table)
 
     def _value(self, record: bytes) -> bytes | None:
         return value_as_of(record, self._as_of, self._table)

@@ -126,6 +126,14 @@ def value_as_of(record: bytes, epoch: int, table: str) -> bytes | None:
     return record[_ONE.size : middle] if current else None
 
 
+def is_there(record: bytes, epoch: int, table: str) -> bool:
+    """Whether one record has a value as of the epoch."""
+    if len(record) < _ONE.size:
+        raise _damaged(table)
+    written, current, previous = _ONE.unpack_from(record)
+    return bool(previous if written > epoch else current)
+
+
 def _damaged(table: str) -> DamagedEntryError:
     return DamagedEntryError(
         f"a record of state table {table} cannot be decoded",
