@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.change.types import BLOB, BOOLEAN
-from everview.plan.expressions import Expr, Field, fields_of, of_field, parsed, quoted, replaced
+from everview.plan.expressions import Expr, Field, fields_of, of_field, parsed, quoted, replaced, written
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.joining import bag_key, by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
@@ -53,8 +53,8 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
     by = tuple(one.sql for one in key)
     sorts: list[tuple[Expr, bool]] = []
     for sort in order:
-        found = below.over(sort.by)
-        if not found.type.is_scalar or parsed(found.sql).find(exp.Collate):
+        found = _collated(below.over(sort.by))
+        if not found.type.is_scalar:
             sorts.append((_sort_key(found, sort), False))
             continue
         if sort.nulls_first != sort.descending:
@@ -86,8 +86,25 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
     return rows.carried_by(draft, sorted(needed), slots)
 
 
+_COLLATIONS = {"NOCASE": "LOWER", "NOACCENT": "STRIP_ACCENTS", "NFC": "NFC_NORMALIZE"}
+
+
+def _collated(value: Expr) -> Expr:
+    """What text under a collation is ordered by, as DuckDB does it: text again."""
+    tree = parsed(value.sql).unnest()
+    if not isinstance(tree, exp.Collate):
+        return value
+    sql, others = written(tree.this), []
+    for name in reversed(written(tree.expression).replace('"', "").upper().split(".")):
+        if name in _COLLATIONS:
+            sql = f"{_COLLATIONS[name]}({sql})"
+        elif name not in ("BINARY", "C", "POSIX"):
+            others.append(f"ICU_COLLATE_{name}")
+    return _collated(Expr(f"{others[0]}({sql})" if others else sql, value.type))
+
+
 def _sort_key(value: Expr, sort: Sort) -> Expr:
-    """Bytes in the order of lists, structs and collated text, which have no order as key parts."""
+    """Bytes in the order of lists and structs, which have none as parts of keys."""
     nulls = "FIRST" if sort.nulls_first else "LAST"
     way = f"{'DESC' if sort.descending else 'ASC'} NULLS {nulls}"
     return Expr(f"CREATE_SORT_KEY({value.sql}, '{way}')", BLOB)
