@@ -88,6 +88,7 @@ SELECT max(COLUMNS(* EXCLUDE (ts))) FROM orders
 SELECT COLUMNS('a.*') FROM orders
 SELECT address.street, address.zip AS z, people.address.Zip FROM people
 SELECT address.* FROM people
+SELECT #2, #1 + 1 AS next FROM people WHERE #1 > 2
 SELECT p FROM people p
 SELECT o.id, name FROM orders o JOIN people p ON o.customer = p.id AND p.id > 1
 SELECT o.id, name FROM orders o LEFT JOIN people p ON o.customer = p.id

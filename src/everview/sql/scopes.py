@@ -49,6 +49,7 @@ from everview.sql.joined_columns import AS_OF, joined_columns
 from everview.sql.method_calls import method_calls
 from everview.sql.named_windows import named_windows
 from everview.sql.namespace import Relation, fold
+from everview.sql.positional_columns import positional_columns
 from everview.sql.typer import Described, Inputs, typer
 from everview.sql.union_by_name import union_by_name
 
@@ -121,6 +122,7 @@ def _resolved(query: exp.Expr, sources: _Sources, described: Described) -> exp.E
     try:
         for rewrite in BEFORE:
             rewrite(holder)
+        positional_columns(holder, sources.described)
         union_by_name(holder, sources.described)
         column_sets(holder, sources.described)
         _name_columns(holder, sources)
