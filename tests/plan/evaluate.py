@@ -49,8 +49,33 @@ def _made(connection: duckdb.DuckDBPyConnection, node: Relation, numbers: count)
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}")
     except duckdb.Error as error:
         raise AssertionError(f"{node.title} {node.says()}\n{query}\n{error}") from error
+    if isinstance(node, Reevaluate) and node.partition:
+        _check_partitions(connection, node, inputs, table)
     _check(connection, node, table)
     return table
+
+
+def _check_partitions(connection: duckdb.DuckDBPyConnection, node: Reevaluate, inputs: list[str], table: str) -> None:
+    """Evaluated for each partition alone, the query gives what it gives over everything."""
+    rows = {
+        row
+        for source, parts in zip(inputs, node.partition, strict=True)
+        for row in connection.execute(f"SELECT DISTINCT {_texts(parts)} FROM {source}").fetchall()
+    }
+    found: list[tuple[object, ...]] = []
+    for row in rows:
+        values = ", ".join("NULL" if value is None else "'" + str(value).replace("'", "''") + "'" for value in row)
+        only = [
+            f"(SELECT * FROM {source} WHERE ({_texts(parts)},) IS NOT DISTINCT FROM ({values},))"
+            for source, parts in zip(inputs, node.partition, strict=True)
+        ]
+        found += connection.execute(_query(node, only)).fetchall()
+    whole = connection.execute(f"SELECT * FROM {table}").fetchall()
+    assert sorted(map(repr, found)) == sorted(map(repr, whole)), f"not by {node.partition}: {node.query}"
+
+
+def _texts(parts: Iterable[Expr]) -> str:
+    return ", ".join(f"CAST({part} AS VARCHAR)" for part in parts)
 
 
 def _check(connection: duckdb.DuckDBPyConnection, node: Relation, table: str) -> None:

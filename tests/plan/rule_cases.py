@@ -15,6 +15,7 @@ from everview.plan.relations import (
     Join,
     JoinKind,
     Project,
+    Reevaluate,
     Relation,
     Scan,
     SetKind,
@@ -40,6 +41,7 @@ from everview.plan.rules.push_filters import push_filters
 from everview.plan.rules.reevaluate_pairs import reevaluate_pairs
 from everview.plan.rules.remove_identities import remove_identities
 from everview.plan.rules.settle_ties import settle_ties
+from everview.plan.rules.split_reevaluations import split_reevaluations
 
 INNER, LEFT, RIGHT, FULL = JoinKind.INNER, JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL
 SEMI, ANTI = JoinKind.SEMI, JoinKind.ANTI
@@ -296,5 +298,21 @@ CASES: tuple[tuple[str, Rule, Relation], ...] = (
         "a join with one row stays a join",
         reevaluate_pairs,
         passing(join(INNER, a, count_by(b), rest='"a.x" < "n"'), "a.id"),
+    ),
+    (
+        "a re-evaluation is split by what keeps its rows apart",
+        split_reevaluations,
+        Reevaluate(
+            (a, b),
+            'SELECT "a.id", "a.x", "b.y", UNNEST([1, 2]) AS "n" FROM in0 JOIN in1 ON "a.x" = "b.id" AND "a.y" > "b.y"',
+            (a.field("a.id"), a.field("a.x"), b.field("b.y"), Field("n", INTEGER)),
+            ("a.id", "n"),
+            reason="anything",
+        ),
+    ),
+    (
+        "a re-evaluation of all rows together stays whole",
+        split_reevaluations,
+        Reevaluate((a,), 'SELECT "a.id" FROM in0 LIMIT 10 PERCENT', (a.field("a.id"),), ("a.id",), reason="anything"),
     ),
 )

@@ -50,6 +50,7 @@ from everview.plan.rules.push_filters import push_filters
 from everview.plan.rules.reevaluate_pairs import reevaluate_pairs
 from everview.plan.rules.remove_identities import remove_identities
 from everview.plan.rules.settle_ties import settle_ties
+from everview.plan.rules.split_reevaluations import split_reevaluations
 
 __all__ = ["RULES", "Rule", "rewrite"]
 
@@ -69,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     merge_unions,  # fewer of the keys it makes shorter are read now
     remove_identities,
     reevaluate_pairs,  # of what is left without an equality, as small as it is now
+    split_reevaluations,
 )
 
 

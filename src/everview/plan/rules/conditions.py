@@ -104,10 +104,11 @@ def can_fail(sql: str) -> bool:
 
 def goes_by_equality(condition: Expr, types: Iterable[Type]) -> bool:
     """Whether it has one value for all values of these types that grouping takes for equal."""
-    return all(map(_is_exact, types)) or all(isinstance(found, _BY_EQUALITY) for found in parsed(condition.sql).walk())
+    return all(map(is_exact, types)) or all(isinstance(found, _BY_EQUALITY) for found in parsed(condition.sql).walk())
 
 
-def _is_exact(type: Type) -> bool:
+def is_exact(type: Type) -> bool:
+    """Whether equal values are the same."""
     if type.kind in FLOATS or type.kind is Kind.INTERVAL:
         return False
-    return all(_is_exact(child) for _, child in type.children)
+    return all(is_exact(child) for _, child in type.children)

@@ -65,7 +65,11 @@ def bottom_up(relation: Relation, change: Callable[[Relation], Relation]) -> Rel
 def rebuilt(node: Relation, inputs: Sequence[Rekeyed]) -> Rekeyed:
     """The node over changed inputs, or the node as it was where it would notice the change."""
     relations = [relation for relation, _ in inputs]
-    if isinstance(node, Join) and node.kind is JoinKind.FULL and not tells_sides(*relations, node.marker):
+    if (
+        isinstance(node, Join)
+        and node.kind is JoinKind.FULL
+        and not tells_sides(relations[0], relations[1], node.marker)
+    ):
         return node, UNCHANGED
     changed = UNCHANGED.union(*(names for _, names in inputs))
     if isinstance(node, Union):

@@ -1,0 +1,111 @@
+"""Re-evaluation of the smallest partition: queries are split only by what keeps their answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from everview.plan.build.context import Context, NoOperator
+from everview.plan.build.reevaluate import whole
+from everview.plan.relations import Reevaluate
+from everview.plan.rules.split_reevaluations import split_reevaluations
+from everview.sql.check import check
+from everview.sql.namespace import Names
+from everview.sql.parse import parse
+from everview.sql.statements import Select
+from everview.sql.typer import typer
+from tests.plan.build_queries import OPERATORS, REEVALUATED
+from tests.plan.evaluate import evaluated
+from tests.plan.shop import filled, relations
+
+
+def reevaluated(text: str) -> Reevaluate | None:
+    """A query as one re-evaluation, as if there were no operators; None where it reads no table."""
+    (statement,) = parse(text)
+    assert isinstance(statement, Select)
+    checked = check(statement.query, Names(relations()), text)
+    context = Context(typer(), {source.name.lower(): source for source in checked.uses}, text)
+    found = whole(context, checked.tree, None, NoOperator("anything", checked.tree)).relation
+    return found if isinstance(found, Reevaluate) else None
+
+
+def split(text: str) -> list[list[str]]:
+    node = reevaluated(text)
+    assert node is not None
+    found = split_reevaluations(node)
+    assert isinstance(found, Reevaluate)
+    return [[part.sql.replace('"', "") for part in parts] for parts in found.partition]
+
+
+@pytest.mark.parametrize("text", [*OPERATORS, *REEVALUATED])
+def test_partitions_alone_give_what_the_whole_gives(text: str) -> None:
+    node = reevaluated(text)
+    if node is None:
+        return
+    found = split_reevaluations(node)
+    assert isinstance(found, Reevaluate)
+    if found.partition:
+        for seed in range(3):
+            with filled(seed) as connection:
+                evaluated(connection, found)
+
+
+TREE = (
+    "WITH RECURSIVE r AS (SELECT customer, id FROM orders WHERE amount < 2 {all} SELECT o.customer, o.id FROM orders o"
+    " JOIN r ON o.amount = r.id AND o.id > r.id {more}) SELECT {shown} FROM r"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("SELECT id, unnest(tags) AS a, unnest([1, 2]) AS b FROM orders", [["orders.id"]]),
+        ("SELECT customer, unnest(tags) AS a, amount FROM orders", [["orders.customer", "orders.amount"]]),
+        (TREE.format(all="UNION", more="AND o.customer = r.customer", shown="*"), [["orders.customer"]]),
+        (TREE.format(all="UNION ALL", more="AND o.customer = r.customer", shown="customer"), [["orders.customer"]]),
+        (TREE.format(all="UNION ALL", more="", shown="*"), []),
+        (
+            "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM items i WHERE i.order_id = o.id HAVING count(*) > 1)",
+            [["orders.id"], ["items.order_id"]],
+        ),
+        (
+            "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM items i WHERE i.order_id > o.id HAVING count(*) > 1)",
+            [],
+        ),
+        (
+            "SELECT o.customer, c.since, c.name FROM orders o LEFT JOIN customers c ON o.customer = c.since",
+            [["CAST(orders.customer AS BIGINT)"], ["customers.since"]],
+        ),
+        ("SELECT c.since, o.id FROM orders o LEFT JOIN customers c ON o.customer = c.since", []),
+        (
+            "SELECT customer FROM orders WHERE customer IN (SELECT customer FROM visits)",
+            [["orders.customer"], ["visits.customer"]],
+        ),
+        ("SELECT customer FROM orders WHERE NOT customer IN (SELECT customer FROM visits)", []),
+        ("SELECT customer, count(*) FROM orders GROUP BY customer, ROLLUP (amount)", [["orders.customer"]]),
+        ("SELECT customer, count(*) FROM orders GROUP BY ROLLUP (customer, amount)", []),
+        ("SELECT price, count(*) FROM orders GROUP BY price", []),
+        ("SELECT customer, count(*) FROM orders GROUP BY customer LIMIT 3", []),
+        (
+            "SELECT customer, (SELECT max(page) FROM visits v WHERE v.customer = o.customer LIMIT 1) FROM orders o",
+            [["orders.customer"], ["visits.customer"]],
+        ),
+        ("SELECT max(amount) FROM orders", []),
+        ("SELECT customer FROM orders UNION ALL SELECT 1", []),
+        (
+            "SELECT customer, amount FROM orders EXCEPT SELECT customer, length(page) FROM visits",
+            [["orders.customer"], ["visits.customer"]],
+        ),
+        (
+            "SELECT page, customer FROM visits, (VALUES (1), (2)) AS v(n) WHERE n > customer",
+            [["visits.customer", "visits.page"]],
+        ),
+        ("SELECT v.n, o.id FROM (VALUES (1), (2)) AS v(n) LEFT JOIN orders o ON o.id = v.n", []),
+    ],
+)
+def test_by_what_a_re_evaluation_is_split(text: str, parts: list[list[str]]) -> None:
+    assert split(text) == parts
+    node = reevaluated(text)
+    assert node is not None
+    for seed in range(4):
+        with filled(seed) as connection:
+            evaluated(connection, split_reevaluations(node))
