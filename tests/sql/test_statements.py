@@ -24,6 +24,7 @@ from everview.errors import (
     EverviewError,
     InputError,
     SqlError,
+    SqlRefusedError,
     SqlSyntaxError,
     ValueTypeError,
 )
@@ -148,6 +149,15 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
         ("spark", "SELECT x FROM VALUES (1), (NULL), (2) AS t(x) ORDER BY x DESC", [(2,), (1,), (None,)]),
         ("postgres", "SELECT x FROM (VALUES (1), (NULL)) AS t(x) ORDER BY x DESC", [(None,), (1,)]),
         ("mysql", "SELECT 'it\\'s', \"x\"", [("it's", "x")]),
+        ("mysql", "SELECT DAYOFWEEK(DATE '2024-01-07'), WEEKDAY(DATE '2024-01-07')", [(1, 6)]),
+        ("spark", "SELECT dayofweek(DATE '2024-01-07'), weekday(DATE '2024-01-07')", [(1, 6)]),
+        ("bigquery", "SELECT EXTRACT(DAYOFWEEK FROM DATE '2024-01-07')", [(1,)]),
+        ("snowflake", "SELECT DAYOFWEEK(DATE '2024-01-07')", [(0,)]),
+        ("mysql", "SELECT LENGTH('é'), CHAR_LENGTH('é')", [(2, 1)]),
+        ("tsql", "SELECT LEN('ab  ')", [(2,)]),
+        ("sqlite", "SELECT 'abc' LIKE 'A%'", [(True,)]),
+        ("oracle", "SELECT GREATEST(1, NULL), 'a' || NULL, NULL || NULL", [(None, "a", None)]),
+        ("spark", "SELECT array(1, 2)[0], concat('a', NULL)", [(1, None)]),
         ("tsql", "SELECT TOP 1 x FROM (VALUES (3), (4)) AS t(x) ORDER BY x", [(3,)]),
     ],
 )
@@ -155,6 +165,17 @@ def test_every_dialect_means_what_it_means_there(
     engine: duckdb.DuckDBPyConnection, dialect: str, text: str, expected: list[tuple[object, ...]]
 ) -> None:
     assert engine.execute(to_sql(query(text, dialect))).fetchall() == expected
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "place"),
+    [("oracle", "SELECT a,\n'' FROM t", (2, 1)), ("mysql", "SELECT SUBSTRING(a, 0, 2) FROM t", (1, 18))],
+)
+def test_what_a_dialect_means_and_duckdb_cannot_is_refused(dialect: str, text: str, place: tuple[int, int]) -> None:
+    with pytest.raises(SqlRefusedError) as raised:
+        parse(text, dialect)
+    assert (raised.value.line, raised.value.column) == place
+    assert raised.value.hint
 
 
 def test_set_dialect_holds_for_the_rest_of_the_text() -> None:

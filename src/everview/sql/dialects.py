@@ -46,6 +46,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from everview.errors import DefinitionError, EverviewError, SqlRefusedError, SqlSyntaxError
+from everview.sql.other_meanings import with_our_meaning
 from everview.sql.positions import error_at, offset_of
 
 DEFAULT = "duckdb"
@@ -232,7 +233,7 @@ class Reader:
         if isinstance(self._dialect, Everview):
             return tree.pop() if tree.parent else tree
         try:
-            return _translated(tree)
+            return _translated(with_our_meaning(tree, self.name, text))
         except RecursionError:
             raise too_deep() from None
         except EverviewError:

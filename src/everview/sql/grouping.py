@@ -37,7 +37,9 @@ def grouping(select: exp.Select) -> None:
 
 def _by_number(select: exp.Select, group: exp.Group) -> None:
     """Numbers of columns inside ROLLUP, CUBE and GROUPING SETS; sqlglot has replaced the others."""
-    waiting = [part for part in group.expressions if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets)]
+    waiting: list[exp.Expr] = [
+        part for part in group.expressions if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets)
+    ]
     while waiting:
         part = waiting.pop()
         if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):

@@ -171,8 +171,15 @@ def _unknown_column(
     where = f" in {qualified[1]}" if qualified else ""
     near = nearest(name, columns)
     if near is not None and near.lower() == name.lower():
-        what, hint = f"column {name} cannot be used here", "write a constant, or join the tables first"
-        return error_at(SqlError, text, offset, what, width=width, why="columns are not known in this place", hint=hint)
+        return error_at(
+            SqlError,
+            text,
+            offset,
+            f"column {name} cannot be used here",
+            width=width,
+            why="columns are not known in this place",
+            hint="write a constant, or join the tables first",
+        )
     hint = f"did you mean {near}?" if near else None
     if hint is None and columns:
         hint = f"the columns are {', '.join(columns[:20])}" + (", …" if len(columns) > 20 else "")
