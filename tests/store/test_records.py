@@ -126,6 +126,14 @@ def test_tables_do_not_see_each_other(views: EmbeddedViews) -> None:
     assert all_of(views, number, NEIGHBOUR) == {b"k": b"theirs", b"l": b"theirs"}
 
 
+@pytest.mark.parametrize("width", [1, 2, 7, 8, 17, 48, 49, None])
+@pytest.mark.parametrize("count", [10, 1000])
+def test_tokens_of_few_and_of_many_keys(width: int | None, count: int) -> None:
+    chosen = random.Random(width)
+    keys = [chosen.randbytes(chosen.randrange(20) if width is None else width) for _ in range(count)]
+    assert tokens_of(column([b"x", *keys])[1:]).tolist() == [zlib.crc32(key) for key in keys]
+
+
 @pytest.mark.parametrize("width", [0, 1, 2, 7, 8, 15, 16, 17, None])
 def test_a_key_lies_in_the_part_that_its_token_says(files: Files, views: EmbeddedViews, width: int | None) -> None:
     chosen = random.Random(width)

@@ -17,8 +17,10 @@ from everview.store.ragged import content, lengths, places
 Tokens = npt.NDArray[np.uint32]
 
 _POLYNOMIAL = np.uint32(0xEDB88320)
-_WIDEST = 16
+_WIDEST = 48
 """Above this width the table costs as much as a call for each key."""
+_FEW = 16
+"""Below this many keys for each byte of their width, calls cost less than the steps."""
 
 
 def _remainders(bits: int) -> Tokens:
@@ -36,7 +38,7 @@ def tokens_of(keys: Bytes) -> Tokens:
     """The token of every key."""
     sizes = lengths(keys)
     width = int(sizes[0]) if len(sizes) else 0
-    if not 0 < width <= _WIDEST or not (sizes == width).all():
+    if not 0 < width <= _WIDEST or len(sizes) < _FEW * width or not (sizes == width).all():
         return np.fromiter(map(zlib.crc32, keys.to_pylist()), np.uint32, len(keys))
     start = int(places(keys)[0])
     raw = np.frombuffer(content(keys), np.uint8, len(keys) * width, start).reshape(-1, width)

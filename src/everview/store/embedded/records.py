@@ -33,6 +33,7 @@ import pyarrow.compute as pc
 
 from everview.errors import InputError, KeyTooLongError
 from everview.store.contract import Bytes, Deletes, Puts, Records, StateTable
+from everview.store.embedded.entries import narrow_width, to_codes
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
 from everview.store.embedded.epochs import RESERVED, fence_in, group_name, require_kept, require_open
 from everview.store.embedded.snapshots import Core
@@ -91,10 +92,19 @@ def route(keys: Bytes, shards: int) -> Route:
     if _ascending(keys):
         order = np.argsort(shard, kind="stable")
     else:
-        by_key = pc.array_sort_indices(keys).to_numpy().astype(np.int64)
+        by_key = _sorted(keys)
         order = by_key[np.argsort(shard[by_key], kind="stable")]
     edges = np.searchsorted(shard[order], np.arange(shards + 1)).tolist()
     return Route(order, keys.take(pa.array(order)), edges)
+
+
+def _sorted(keys: Bytes) -> Ints:
+    """The order of the keys; short ones of one length are sorted as numbers."""
+    width = narrow_width(keys)
+    order: Ints = (
+        np.argsort(to_codes(keys, width)) if width else pc.array_sort_indices(keys).to_numpy().astype(np.int64)
+    )
+    return order
 
 
 def _ascending(keys: Bytes) -> bool:
