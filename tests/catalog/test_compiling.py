@@ -122,6 +122,25 @@ def test_the_order_a_view_is_read_in_is_recorded(shop: Catalog) -> None:
     assert order[0].sql == '"amount"'
 
 
+@pytest.mark.parametrize(
+    ("columns", "query"),
+    [
+        ("(x)", "SELECT 'it''s' FROM visits ORDER BY 1 DESC"),
+        ("(x)", "SELECT id FROM orders ORDER BY amount DESC"),
+        ('("order")', "SELECT id FROM orders ORDER BY amount + 1"),
+        ("(amount, id)", "SELECT id, amount FROM orders ORDER BY amount"),
+        ("", "SELECT customer, list(amount) FROM orders GROUP BY customer ORDER BY list(amount)"),
+    ],
+)
+def test_a_view_that_names_its_columns_keeps_its_order(shop: Catalog, columns: str, query: str) -> None:
+    create(shop, f"CREATE MATERIALIZED VIEW v {columns} AS {query}")
+    view = shop.view("v")
+    again = compiled_view(view, shop.definitions())
+    (planned,) = plan_views([again]).views
+    assert len(view.order) == len(planned.order) == 1
+    assert [column.name for column in planned.columns] == [column.name for column in view.columns]
+
+
 def test_a_view_without_recorded_columns_is_not_read_by_queries(shop: Catalog) -> None:
     shop.create_view(ViewDefinition("old", "SELECT …"))
     with pytest.raises(DefinitionError, match="view old cannot be used"):

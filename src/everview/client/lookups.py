@@ -28,9 +28,9 @@ from sqlglot import exp
 from everview.change.types import INTEGERS, Kind, Type, parse_type
 from everview.errors import DefinitionError
 from everview.sql.dialects import to_sql
-from everview.sql.typer import Failure, typer
+from everview.sql.typer import typer
 
-MOST = 10_000
+MOST = 1_000
 """Keys or prefixes that are looked up one by one; of more, the table is scanned."""
 
 _PLAIN_JOINS = frozenset({"", "INNER", "CROSS", "OUTER"})
@@ -59,16 +59,15 @@ def lookup(table: exp.Table, key: Sequence[tuple[str, Type]]) -> Lookup | None:
     for part in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
         _note(part.unnest(), alias, said)
     found: list[list[object]] = []
+    count = 1
     for name, kind in key:
-        constants = said.get(name.lower())
-        values = None if constants is None else _values(constants, kind)
+        constants = said.get(name.lower(), [])
+        count *= len(constants)
+        values = _values(constants, kind) if 0 < count <= MOST else None
         if values is None:
             break
         found.append(values)
-    count = 1
-    for values in found:
-        count *= len(values)
-    if not found or count > MOST:
+    if not found:
         return None
     prefixes = tuple(dict.fromkeys(itertools.product(*found)))
     return Lookup(prefixes, whole=len(found) == len(key))
@@ -111,23 +110,22 @@ def _is_constant(node: exp.Expr) -> bool:
 
 def _values(constants: Sequence[exp.Expr], kind: Type) -> list[object] | None:
     """The constants as values of the key's type; None where one is not exactly that."""
-    found: list[object] = []
-    for node in constants:
-        sql = to_sql(node)
-        try:
-            compared = parse_type(str(typer().value(f"typeof({sql})")))
-        except DefinitionError:
+    texts = [to_sql(node) for node in constants]
+    types = _computed([f"typeof({sql})" for sql in texts])
+    try:
+        if types is None or not all(_exact(kind, parse_type(str(found))) for found in set(types)):
             return None
-        if not _exact(kind, compared):
-            return None
-        same = typer().value(f"coalesce(TRY_CAST({sql} AS {kind}) = {sql}, false)")
-        if same is not True:
-            return None
-        value = typer().value(f"CAST({sql} AS {kind})")
-        if isinstance(value, Failure):
-            return None
-        found.append(value)
-    return found
+    except DefinitionError:
+        return None
+    same = _computed([f"coalesce(TRY_CAST({sql} AS {kind}) = {sql}, false)" for sql in texts])
+    if same is None or not all(same):
+        return None
+    return _computed([f"CAST({sql} AS {kind})" for sql in texts])
+
+
+def _computed(constants: Sequence[str]) -> list[object] | None:
+    found = typer().value(f"[{', '.join(constants)}]")
+    return found if isinstance(found, list) else None
 
 
 def _exact(kind: Type, compared: Type) -> bool:

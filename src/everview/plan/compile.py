@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from everview.change.schema import Column
 from everview.change.types import parse_type
 from everview.errors import DefinitionError, SqlRefusedError
-from everview.plan.build import Notice, build
+from everview.plan.build import Built, Notice, build
 from everview.plan.expressions import Field, of_field
 from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group
 from everview.plan.notices import notices_of
@@ -86,10 +86,10 @@ def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | 
     """Take a view through all stages but the last."""
     checked = check(view.query, names, view.source)
     built = build(checked, typer(), view.source)
-    relation = _renamed(view, built.relation, built.columns)
+    relation, order = _renamed(view, built)
     if trace is not None:
         trace("build", relation)
-    relation = _rewritten(relation, built.order, trace)
+    relation = _rewritten(relation, order, trace)
     notices = notices_of(relation, built.notices)
     if notices and view.options.get("on_reevaluation") == "refuse":
         first = notices[0]
@@ -105,7 +105,7 @@ def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | 
         view.text,
         relation,
         relation.shown,
-        built.order,
+        order,
         notices,
         tuple(source.name for source in checked.uses),
     )
@@ -125,17 +125,23 @@ def _rewritten(relation: Relation, order: Sequence[Sort], trace: Trace | None) -
     return project(found, [(field, of_field(field)) for field in fields])
 
 
-def _renamed(view: CreateMaterializedView, relation: Relation, columns: Sequence[Field]) -> Relation:
-    """The relation under the names that the view gives its columns."""
+def _renamed(view: CreateMaterializedView, built: Built) -> tuple[Relation, tuple[Sort, ...]]:
+    """The relation and its order under the names that the view gives its columns."""
     if not view.columns:
-        return relation
-    if len(view.columns) != len(columns):
+        return built.relation, built.order
+    if len(view.columns) != len(built.columns):
         raise DefinitionError(
-            f"view {view.name} names {len(view.columns)} columns, and its query has {len(columns)}",
+            f"view {view.name} names {len(view.columns)} columns, and its query has {len(built.columns)}",
             hint="name all columns or none",
         )
-    outputs = [(replace(field, name=name), of_field(field)) for name, field in zip(view.columns, columns, strict=True)]
-    return project(relation, outputs)
+    names = {field.name: name for name, field in zip(view.columns, built.columns, strict=True)}
+    ordering = {name for sort in built.order for name in sort.by.fields} - names.keys()
+    for name in sorted(ordering):
+        names[name] = name if name not in names.values() else f"{name} of {view.name}"
+    fields = [*built.columns, *(field for field in built.relation.fields if field.name in ordering)]
+    outputs = [(replace(field, name=names[field.name]), of_field(field)) for field in fields]
+    order = tuple(replace(sort, by=sort.by.renamed(names)) for sort in built.order)
+    return project(built.relation, outputs), order
 
 
 def plan_views(views: Sequence[CompiledView], before_images: bool = True) -> MaintenancePlan:
