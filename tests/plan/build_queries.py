@@ -288,6 +288,44 @@ OPERATORS = (
     "g.customer + 1) as n from (select distinct customer from orders) g",
     "select id from orders o where o.amount in (select i.quantity + o.id from items i where i.order_id = o.id)",
     "select customer, page, o.id from orders o join visits using (customer)",
+    "select customer, amount, rank() over (partition by grouping(customer), grouping(amount) order by "
+    "sum(price), customer, amount) as r from orders group by cube (customer, amount)",
+    "select customer, grouping(customer) + rank() over (partition by grouping((customer)) order by count(*)) as r, "
+    "sum(count(*)) over (order by grouping(customer, amount), customer, amount) as s from orders group by "
+    "rollup (customer, amount) qualify r < 5",
+    "select s.id, s.n from (select id, row_number() over (partition by customer order by amount desc, id) as n "
+    "from orders) s where 1 = s.n",
+    "select s.id from (select id, row_number() over (partition by customer order by amount desc, id) as n "
+    "from orders) s where s.n between 1 and 2 and s.id > 3",
+    "select s.id, s.n from (select id, row_number() over (partition by customer order by id) as n from orders) s "
+    "where 3 > s.n and s.n <> 1",
+    "select s.id, s.n from (select id, rank() over (order by amount) as n from orders where price > 0) s where s.n = 3",
+    "select s.id, s.n, s.d from (select id, rank() over (order by amount) as n, dense_rank() over (order by amount) "
+    "as d, count(*) over () as c from orders) s where s.n <= 4 and s.d < 3 and s.c > 2",
+    "select id, dense_rank() over (partition by customer order by amount) as d from orders qualify 1 = d",
+    "select t.id from (select s.id, s.n as m from (select id, customer, row_number() over (partition by customer "
+    "order by id) as n from orders) s join customers c on c.id = s.customer where c.city = 'rome') t where t.m <= 2",
+    "select t.id, t.c from (select s.id, count(*) over () as c, s.n as m from (select id, row_number() over "
+    "(partition by customer order by id) as n from orders) s) t where t.m <= 2",
+    "with r as (select id, customer, row_number() over (partition by customer order by id desc) as n from orders) "
+    "select r.id, q.id as q from r left join r as q on q.customer = r.customer where r.n = 1",
+    "with r as (select id, customer, row_number() over (partition by customer order by id desc) as n from orders) "
+    "select r.id, q.id as q from r left join r as q on q.customer = r.customer where q.n = 1",
+    "select s.id, c.id as c from (select id, customer, row_number() over (order by id) as n from orders) s "
+    "full join customers c on c.id = s.customer where s.n <= 3",
+    "select id from orders qualify row_number() over (order by (select count(*) from customers c where c.id = "
+    "customer), id) <= 3",
+    "select id from orders qualify row_number() over (order by id) <= 5 and row_number() over (order by id) > 2",
+    "select id, row_number() over (partition by customer order by id) between 2 and 3 as b from orders",
+    "select id from orders o where exists (select count(*) from items i where i.order_id = o.id)",
+    "select id, exists (select max(line) from items i where i.order_id = o.id) as e from orders o",
+    "select id, amount = all (select quantity from items i where i.order_id = o.id) as a, amount <> any (select "
+    "quantity from items i where i.order_id = o.id) as b from orders o",
+    "select id from orders o where customer not in (select v.customer from visits v where v.page = 'a' and "
+    "v.customer > 2 and v.customer = o.amount + 1)",
+    'select id as "order", amount as "group", count(*) over () as count, customer as row from orders order by price, id',
+    "select o.id, l.n from customers c, orders o left join lateral (select i.line as n from items i where i.order_id "
+    "= c.id and i.quantity = o.amount) l on true where c.id = o.customer",
     "select customer, page, amount from (select customer, page from visits) v natural full join orders",
 )
 """Maintained by operators alone."""

@@ -5,7 +5,7 @@ operator, and the rest of the query is re-evaluated in pieces as small as possib
 
 The order in which to read the modules: ``select`` takes a SELECT through its clauses;
 ``sources`` and ``joins`` build FROM and WHERE, ``lateral`` what is computed of each row there,
-``groups`` GROUP BY, ``windows`` window functions and top-k, ``order`` ORDER BY and LIMIT,
+``groups`` GROUP BY, ``windows`` window functions, ``first_rows`` top-k by them, ``order`` ORDER BY and LIMIT,
 ``sets`` set operations; ``subqueries``, ``links`` and ``around`` turn subqueries into joins;
 ``reevaluate`` takes what is left.
 """

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from everview.plan.build import groups, lateral, order, subqueries, windows
+from everview.plan.build import first_rows, groups, lateral, order, subqueries, windows
 from everview.plan.build.calls import windows as windows_in
 from everview.plan.build.context import Around, Context, NoOperator, field_column, nullable, text_of
 from everview.plan.build.links import Link, Piece
@@ -43,7 +43,7 @@ def build_select(context: Context, query: exp.Expr, alias: str | None, needed: b
     if not needed:
         _without_columns(query)
     windows.named_windows(query)
-    windows.push_first_rows(query)
+    first_rows.move_first_rows(context, query)
     relation, columns, later = from_clause(context, query)
     made = _Select(query, Stage(context, relation, columns), around=context.around.get(query.meta.get("around", "")))
     if made.around is not None:
@@ -129,37 +129,22 @@ def _windows(made: _Select) -> None:
     query, stage = made.query, made.stage
     qualify = query.args.get("qualify")
     conditions = conjuncts(qualify.this) if qualify else []
-    first = next((one for one in conditions if windows.as_first(one)), None)
+    cut = next((one for one in conditions if first_rows.as_first(one)), None)
+    first = first_rows.as_first(cut) if cut is not None else None
     shown = [*query.expressions, *([query.args["order"]] if query.args.get("order") else [])]
-    others = [one for one in conditions if one is not first]
+    others = [one for one in conditions if one is not cut or first is None or not first.exact]
     nodes = [window for part in (*shown, *others) for window in windows_in(part)]
     if nodes or conditions:
         if made.rest:
             raise NoOperator("a window linked to the rows around it by more than equalities", made.rest[0])
         if made.empty is not None:
             raise NoOperator("a window over an aggregate linked to the rows around it", query)
-    after = [one for one in nodes if first is not None and _numbers(stage, one, first)]
+    after = [one for one in nodes if first is not None and first_rows.numbers(stage, one, first)]
     windows.build_windows(stage, [one for one in nodes if not any(one is other for other in after)], made.links)
-    for condition in others:
-        if any(window is one for window in windows_in(condition) for one in after):
-            raise NoOperator("several conditions on one numbering", condition)
     if first is not None:
-        cut = windows.first_rows(stage, first, made.links)
-        if cut is None:
-            windows.build_windows(stage, list(windows_in(first)), made.links)
-            stage.keep(first)
-        else:
-            stage.relation = cut
-    windows.build_windows(stage, after, made.links)
+        first_rows.keep_first(stage, first, after, made.links)
     for condition in others:
         subqueries.keep(stage, condition)
-
-
-def _numbers(stage: Stage, window: exp.Window, first: exp.Expr) -> bool:
-    """Whether a window function is the one that the top-k is made of: it can be computed of the
-    rows that are left."""
-    found = windows.as_first(first)
-    return found is not None and text_of(stage.lower(window)) == text_of(stage.lower(found[0]))
 
 
 def _unnest(made: _Select) -> None:

@@ -1,4 +1,4 @@
-"""Window functions: one node for each partition, and top-k where a filter asks for the first rows.
+"""Window functions: one node for each partition.
 
 One sentence: a window function whose result depends on the order of rows that tie gets the
 rows' key appended to its order.
@@ -18,9 +18,9 @@ from sqlglot import exp
 from everview.plan.build import calls, subqueries
 from everview.plan.build.context import NoOperator, field_column, text_of
 from everview.plan.build.links import Link
-from everview.plan.build.scopes import Stage, as_sort, by_key, conjuncts, ordered
+from everview.plan.build.scopes import Stage, as_sort, ordered
 from everview.plan.expressions import Expr, Field, of_field, parsed, written
-from everview.plan.relations import Call, Relation, TopK, Window
+from everview.plan.relations import Call, Relation, Window
 
 _ONE_BY_ONE = frozenset({"row_number", "lag", "lead", "ntile"})
 _PEERS = frozenset({"rank", "dense_rank", "percent_rank", "cume_dist"})
@@ -116,68 +116,3 @@ def named_windows(query: exp.Expr) -> None:
             window.set("alias", None)
             window.set("first", None)
     query.set("windows", None)
-
-
-def first_rows(stage: Stage, condition: exp.Expr, links: Sequence[Link]) -> TopK | None:
-    """``row_number() OVER (…) <= k`` as a top-k for each partition; rank() keeps ties."""
-    found = as_first(condition)
-    if found is None:
-        return None
-    window, limit = found
-    function = calls.function_of(window.this)
-    by = [*(window.args.get("partition_by") or ()), *(field_column(link.inner) for link in links)]
-    sorts = stage.sorts(window.args.get("order"))
-    if function == "rank" and not sorts:
-        return None
-    partition = tuple(dict.fromkeys(stage.exprs(by)))
-    ties = function == "rank"
-    return TopK(stage.relation, partition, sorts if ties else by_key(stage.relation, sorts), limit, 0, ties)
-
-
-def as_first(condition: exp.Expr) -> tuple[exp.Window, int] | None:
-    """The window and the number of a condition that asks for the first rows of a window."""
-    found = condition.unnest()
-    swap = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
-    if isinstance(found, exp.Binary) and type(found) in swap and isinstance(found.this.unnest(), exp.Literal):
-        found = swap[type(found)](this=found.expression, expression=found.this)
-    if not isinstance(found, exp.LT | exp.LTE | exp.EQ):
-        return None
-    window, bound = found.this.unnest(), found.expression.unnest()
-    if not isinstance(window, exp.Window) or calls.function_of(window.this) not in ("row_number", "rank"):
-        return None
-    if not isinstance(bound, exp.Literal) or not bound.is_int or window.args.get("spec"):
-        return None
-    limit = int(bound.name) - (1 if isinstance(found, exp.LT) else 0)
-    if limit < 1 or (isinstance(found, exp.EQ) and limit != 1):
-        return None
-    return window, limit
-
-
-def push_first_rows(query: exp.Expr) -> None:
-    """``SELECT … FROM (SELECT …, row_number() OVER … AS n …) AS s WHERE s.n <= k``: the condition
-    moves into the subquery, as QUALIFY."""
-    where, start = query.args.get("where"), query.args.get("from_")
-    if where is None or start is None or any(join.side in ("RIGHT", "FULL") for join in query.args.get("joins") or ()):
-        return
-    plain = [join.this for join in query.args.get("joins") or () if not (join.side or join.method)]
-    for source in (start.this, *plain):
-        inner = source.this if isinstance(source, exp.Subquery) else None
-        if not isinstance(inner, exp.Select) or any(
-            inner.args.get(part) for part in ("distinct", "limit", "offset", "with_")
-        ):
-            continue
-        shown = {part.alias_or_name.lower(): part.unalias() for part in inner.expressions}
-        for condition in conjuncts(where.this):
-            columns = list(condition.find_all(exp.Column))
-            if len(columns) != 1 or columns[0].table.lower() != source.alias.lower():
-                continue
-            window = shown.get(columns[0].name.lower())
-            if window is None:
-                continue
-            moved = condition.copy().transform(
-                lambda node, w=window: w.copy() if isinstance(node, exp.Column) else node
-            )
-            if as_first(moved) is None:
-                continue
-            qualify = inner.args.get("qualify")
-            inner.set("qualify", exp.Qualify(this=exp.and_(qualify.this, moved) if qualify else moved))
