@@ -119,6 +119,17 @@ CASES: tuple[tuple[str, Rule, Relation], ...] = (
         TopK(join(INNER, a, b, ("a.x", "b.x")), (), (Sort(of_field(a.field("a.y"))),), 3),
     ),
     (
+        "a re-evaluated text says which key settles its ties",
+        settle_ties,
+        Reevaluate(
+            (a,),
+            'SELECT "a.id", lag("a.y") OVER (ORDER BY "a.x") AS "n" FROM in0 ORDER BY "a.x" LIMIT 10 PERCENT',
+            (a.field("a.id"), Field("n", INTEGER)),
+            ("a.id",),
+            reason="anything",
+        ),
+    ),
+    (
         "filters in a row are one",
         merge_filters,
         where(where(where(a, '"a.x" = 1'), '"a.y" = 2 AND "a.id" = 3'), '"a.x" = 1'),

@@ -7,6 +7,7 @@ import pytest
 from everview.plan.build.context import Context, NoOperator
 from everview.plan.build.reevaluate import whole
 from everview.plan.relations import Reevaluate
+from everview.plan.rules.settle_ties import settle_ties
 from everview.plan.rules.split_reevaluations import split_reevaluations
 from everview.sql.check import check
 from everview.sql.namespace import Names
@@ -109,3 +110,51 @@ def test_by_what_a_re_evaluation_is_split(text: str, parts: list[list[str]]) -> 
     for seed in range(4):
         with filled(seed) as connection:
             evaluated(connection, split_reevaluations(node))
+
+
+@pytest.mark.parametrize(
+    ("text", "settled"),
+    [
+        ("SELECT id FROM orders LIMIT 30 PERCENT", 'ORDER BY "orders"."id" LIMIT 30 PERCENT'),
+        (
+            "SELECT customer FROM orders ORDER BY amount DESC LIMIT 30 PERCENT",
+            'ORDER BY "orders"."amount" DESC, "orders"."id" LIMIT',
+        ),
+        (
+            "SELECT count(*), customer FROM orders GROUP BY customer LIMIT 30 PERCENT",
+            'ORDER BY "orders"."customer" LIMIT',
+        ),
+        ("SELECT DISTINCT amount, customer FROM orders LIMIT 30 PERCENT", "ORDER BY 1, 2 LIMIT"),
+        ("SELECT amount FROM orders UNION ALL SELECT id FROM customers LIMIT 30 PERCENT", "ORDER BY 1 LIMIT"),
+        ("SELECT DISTINCT ON (customer) customer, id FROM orders", 'ORDER BY "orders"."id"'),
+        ("SELECT first(amount), last(price) FROM orders", 'FIRST("orders"."amount" ORDER BY "orders"."id")'),
+        ("SELECT list(page) FROM visits", 'ARRAY_AGG("visits"."page" ORDER BY "visits"."customer", "visits"."page")'),
+        ("SELECT list(DISTINCT amount) FROM orders", '(DISTINCT "orders"."amount" ORDER BY "orders"."amount")'),
+        ("SELECT arg_max(id, amount) FILTER (WHERE id > 1) FROM orders", 'ORDER BY "orders"."id") FILTER'),
+        ("SELECT string_agg(n, '') FROM (SELECT name AS n FROM customers) s", 'ORDER BY "s")'),
+        ("SELECT id, lag(id) OVER (ORDER BY amount) FROM orders", 'OVER (ORDER BY "orders"."amount", "orders"."id")'),
+        (
+            "SELECT id, last_value(id) OVER (ORDER BY amount) FROM orders",
+            'LAST_VALUE("orders"."id" ORDER BY "orders"."amount", "orders"."id") OVER (ORDER BY "orders"."amount")',
+        ),
+        (
+            "SELECT customer, row_number() OVER (ORDER BY count(*)) FROM orders GROUP BY customer",
+            'OVER (ORDER BY COUNT(*), "orders"."customer")',
+        ),
+        ("SELECT o.id, c.id AS c FROM orders o POSITIONAL JOIN customers c", 'ORDER BY "in1"."customers.id") AS "c"'),
+    ],
+)
+def test_open_orders_of_a_re_evaluated_text_are_settled_by_the_key(text: str, settled: str) -> None:
+    node = reevaluated(text)
+    assert node is not None
+    found = settle_ties(node)
+    assert isinstance(found, Reevaluate)
+    assert settled in found.query
+    assert settle_ties(found) is found
+    for seed in range(2):
+        with filled(seed) as connection:
+            expected = sorted(map(repr, evaluated(connection, found)))
+            for table in ("orders", "customers", "visits"):
+                connection.execute(f"CREATE TABLE other AS SELECT * FROM {table} ORDER BY hash({table})")
+                connection.execute(f"DROP TABLE {table}; ALTER TABLE other RENAME TO {table}")
+            assert sorted(map(repr, evaluated(connection, found))) == expected

@@ -259,7 +259,8 @@ def _aggregates(tree: exp.Expr) -> bool:
 def _meant(key: exp.Expr, query: exp.Select, scope: _Scope) -> exp.Expr:
     """A part of GROUP BY, which may name a column of the result by its place or alias."""
     if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.name) <= len(query.expressions):
-        return query.expressions[int(key.name) - 1].unalias()
+        shown: exp.Expr = query.expressions[int(key.name) - 1]
+        return shown.unalias()
     if isinstance(key, exp.Column) and not key.table and not scope.carries(key):
         known = any(rows.columns is None or key.name.lower() in rows.columns for rows in scope.sources.values())
         if not known:

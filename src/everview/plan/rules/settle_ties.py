@@ -1,11 +1,12 @@
-"""The order of a top-k names the key that settles its ties.
+"""Every order names the key that settles its ties.
 
 Ties beyond the order are settled by the key of the rows. Other rules may find a smaller key, and
 by that the ties would fall otherwise; so the order says what it means before they run::
 
     top-k first 3 by "t.a"  [t.x, t.id]   →   top-k first 3 by "t.a", "t.x", "t.id"  [t.x, t.id]
 
-With ties kept there is nothing to settle.
+With ties kept there is nothing to settle. The text of a re-evaluation says it too, wherever it leaves
+an order open (``settled_texts.py``).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from everview.plan.expressions import of_field
-from everview.plan.relations import Relation, Sort, TopK
+from everview.plan.relations import Reevaluate, Relation, Sort, TopK
+from everview.plan.rules.settled_texts import settled_text
 from everview.plan.rules.trees import bottom_up
 
 
@@ -22,6 +24,9 @@ def settle_ties(relation: Relation) -> Relation:
 
 
 def _settled(node: Relation) -> Relation:
+    if isinstance(node, Reevaluate):
+        text = settled_text(node)
+        return node if text == node.query else replace(node, query=text)
     if not isinstance(node, TopK) or node.ties:
         return node
     ordered = {sort.by.field for sort in node.order} | {found.field for found in node.partition}
