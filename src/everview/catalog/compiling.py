@@ -17,14 +17,14 @@ from sqlglot import exp
 
 from everview.catalog.definitions import Definitions
 from everview.catalog.namespace import CatalogNames
-from everview.catalog.objects import MAIN, NamedQuery, Option, Ordering, ViewDefinition
+from everview.catalog.objects import MAIN, IndexDefinition, NamedQuery, Option, Ordering, ViewDefinition
 from everview.change.schema import Column
 from everview.errors import DefinitionError
-from everview.plan.compile import CompiledView, compile_view
+from everview.plan.compile import CompiledView, compile_index, compile_view
 from everview.sql.check import check
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.parse import parse
-from everview.sql.statements import CreateMaterializedView, CreateView, Select
+from everview.sql.statements import CreateIndex, CreateMaterializedView, CreateView, Select
 
 
 def define_view(
@@ -61,6 +61,12 @@ def compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledVie
     columns = tuple(column.name for column in view.columns)
     statement = CreateMaterializedView(view.name, recorded_query(view.sql), columns, text=view.text, source=view.sql)
     return compile_view(statement, CatalogNames(definitions, view.seen))
+
+
+def compiled_index(index: IndexDefinition, definitions: Definitions) -> CompiledView:
+    """What a recorded index compiles to."""
+    statement = CreateIndex(index.name, definitions.by_id(index.on).name, index.columns)
+    return compile_index(statement, CatalogNames(definitions))
 
 
 def define_query(statement: CreateView, definitions: Definitions, *, dialect: str = DEFAULT) -> NamedQuery:

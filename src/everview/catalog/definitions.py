@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from everview.catalog.names import fold, unknown
-from everview.catalog.objects import MAIN, Derived, Group, IndexDefinition, NamedQuery, ViewDefinition
+from everview.catalog.objects import MAIN, Derived, Group, IndexDefinition, Maintained, NamedQuery, ViewDefinition
 from everview.errors import UnknownObjectError
 from everview.store.contract import Table
 
@@ -100,6 +100,10 @@ class Definitions:
 
     def index(self, name: str) -> IndexDefinition:
         return self._named(IndexDefinition, "index", name)
+
+    def maintained(self) -> tuple[Maintained, ...]:
+        """All views and indexes."""
+        return (*self.views(), *self.indexes())
 
     def queries(self) -> tuple[NamedQuery, ...]:
         """All named queries, the oldest first."""

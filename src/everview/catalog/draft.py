@@ -210,6 +210,16 @@ class Draft(Definitions):
         self._numbered.add(numbered.id)
         return numbered
 
+    def adopt(self, tables: Iterable[StateTable]) -> None:
+        """Let views keep state in tables that were numbered in an earlier change."""
+        self._numbered.update(table.id for table in tables)
+
+    def discard(self, tables: Iterable[StateTable]) -> None:
+        """Mark state tables that no view keeps its state in."""
+        for table in tables:
+            if table.id not in self._users:
+                self._discard(table)
+
     def _write_derived(self, given: D) -> D:
         self._check_dependencies(given)
         written = replace(given, version=self._version)

@@ -49,7 +49,7 @@ class DeltaWorker:
         entries = batch.entries.select([KEY, KIND, INCARNATION, HAD, *self._used.names, *olds])
         return net_changes(entries, self._used)
 
-    def of_rows(self, rows: pa.Table) -> Changes:
+    def of_rows(self, work: Work, rows: pa.Table) -> Changes:
         """Rows of a snapshot."""
         return self._renamed(with_weight(rows.select(list(self._used.names)), 1))
 

@@ -7,8 +7,10 @@ with the same workers that view servers run on Spark.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
 
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.quarantine import Quarantine
@@ -43,23 +45,31 @@ class Runner:
         """Do the work of an epoch that has begun: read its slices, bring all state to it. The
         commit is the caller's."""
         batches, damaged = self.read(store, begun)
+        return replace(self.take(store, begun, batches), damaged=damaged)
+
+    def take(
+        self, store: Store, begun: Begun, batches: Sequence[LogBatch], rows: Mapping[str, pa.Table] | None = None
+    ) -> Outcome:
+        """Do the work of an epoch over given log entries, and rows of base tables that come in as
+        they are."""
         states = Written(store.views, begun.epoch)
         work = self.work(states)
-        done = self._run(work, log_changes(self._workshop, work, batches), keep=False)
-        set_aside = work.quarantine.write(states, self.bound.states[QUARANTINE])
-        return Outcome(done.changes, done.counts, damaged, set_aside)
+        done = self._run(work, self._sources(work, batches, rows or {}), keep=False)
+        return replace(done, set_aside=work.quarantine.write(states, self.bound.states[QUARANTINE]))
 
-    def chunk(self, store: Store, begun: Begun, rows: Mapping[str, Changes]) -> Outcome:
-        """Do the work of an epoch over given changes of base tables, instead of the log."""
-        states = Written(store.views, begun.epoch)
-        work = self.work(states)
-        done = self._run(work, rows, keep=False)
-        return Outcome(done.changes, done.counts, (), work.quarantine.write(states, self.bound.states[QUARANTINE]))
-
-    def dry(self, reader: StateReader, as_of: int, batches: list[LogBatch]) -> Outcome:
+    def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch]) -> Outcome:
         """What the log entries would change in every view: computed, and nothing written."""
         work = self.work(Dry(reader, as_of))
-        return self._run(work, log_changes(self._workshop, work, batches), keep=True)
+        return self._run(work, self._sources(work, batches, {}), keep=True)
+
+    def _sources(self, work: Work, batches: Sequence[LogBatch], rows: Mapping[str, pa.Table]) -> dict[str, Changes]:
+        found = log_changes(self._workshop, work, batches)
+        for table, fresh in rows.items():
+            worker = self._workshop.delta(table)
+            if worker is not None:
+                changes = worker.of_rows(work, fresh)
+                found[table] = pa.concat_tables([found[table], changes]) if table in found else changes
+        return found
 
     def read(self, store: Store, begun: Begun) -> tuple[list[LogBatch], tuple[Damage, ...]]:
         """The log entries of an epoch."""

@@ -24,11 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from everview.change.schema import Column
 from everview.change.types import parse_type
-from everview.errors import DefinitionError, SqlRefusedError
+from everview.errors import DefinitionError, SqlRefusedError, UnknownObjectError
 from everview.plan.build import Built, Notice, build
+from everview.plan.build.indexes import index_relation
 from everview.plan.expressions import Field, of_field
 from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group
 from everview.plan.notices import notices_of
@@ -36,13 +38,23 @@ from everview.plan.relations import Relation, Sort, outline, project
 from everview.plan.rules import rewrite
 from everview.sql import namespace
 from everview.sql.check import check
-from everview.sql.namespace import Namespace
+from everview.sql.namespace import Namespace, nearest
 from everview.sql.parse import parse
-from everview.sql.statements import CreateMaterializedView
+from everview.sql.statements import CreateIndex, CreateMaterializedView
 from everview.sql.typer import typer
 
-__all__ = ["CompiledView", "Trace", "compile_text", "compile_view", "outline", "parse_type", "plan_views"]
+__all__ = [
+    "CompiledView",
+    "Trace",
+    "compile_index",
+    "compile_text",
+    "compile_view",
+    "outline",
+    "parse_type",
+    "plan_views",
+]
 
+OnReevaluation = Literal["notice", "refuse"]
 Trace = Callable[[str, Relation], None]
 """Told of the relation after building it and after every rule that changed it."""
 
@@ -59,6 +71,8 @@ class CompiledView:
     notices: tuple[Notice, ...]
     uses: tuple[str, ...]
     """The tables and views it reads."""
+    index: tuple[str, ...] = ()
+    """For an index: the columns it is by."""
 
     @property
     def named(self) -> namespace.Relation:
@@ -71,19 +85,33 @@ class CompiledView:
 
     @property
     def input(self) -> ViewInput:
-        return ViewInput(self.name, self.relation, self.order)
+        return ViewInput(self.name, self.relation, self.order, self.index)
 
 
-def compile_text(text: str, names: Namespace, dialect: str = "duckdb", trace: Trace | None = None) -> CompiledView:
-    """Compile one CREATE MATERIALIZED VIEW statement."""
+def compile_text(
+    text: str,
+    names: Namespace,
+    dialect: str = "duckdb",
+    trace: Trace | None = None,
+    on_reevaluation: OnReevaluation = "notice",
+) -> CompiledView:
+    """Compile one CREATE MATERIALIZED VIEW or CREATE INDEX statement."""
     statements = parse(text, dialect)
+    if len(statements) == 1 and isinstance(statements[0], CreateIndex):
+        return compile_index(statements[0], names, trace)
     if len(statements) != 1 or not isinstance(statements[0], CreateMaterializedView):
-        raise DefinitionError("one CREATE MATERIALIZED VIEW statement is compiled at a time")
-    return compile_view(statements[0], names, trace)
+        raise DefinitionError("one CREATE MATERIALIZED VIEW or CREATE INDEX statement is compiled at a time")
+    return compile_view(statements[0], names, trace, on_reevaluation)
 
 
-def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | None = None) -> CompiledView:
-    """Take a view through all stages but the last."""
+def compile_view(
+    view: CreateMaterializedView,
+    names: Namespace,
+    trace: Trace | None = None,
+    on_reevaluation: OnReevaluation = "notice",
+) -> CompiledView:
+    """Take a view through all stages but the last. What has no operator is noticed or refused as the
+    view's own option says, or else as the session does (``on_reevaluation``)."""
     checked = check(view.query, names, view.source)
     built = build(checked, typer(), view.source)
     relation, order = _renamed(view, built)
@@ -91,7 +119,7 @@ def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | 
         trace("build", relation)
     relation = _rewritten(relation, order, trace)
     notices = notices_of(relation, built.notices)
-    if notices and view.options.get("on_reevaluation") == "refuse":
+    if notices and view.options.get("on_reevaluation", on_reevaluation) == "refuse":
         first = notices[0]
         raise SqlRefusedError(
             f"view {view.name}: {first.construct} at line {first.line}, column {first.column} has no operator",
@@ -109,6 +137,29 @@ def compile_view(view: CreateMaterializedView, names: Namespace, trace: Trace | 
         notices,
         tuple(source.name for source in checked.uses),
     )
+
+
+def compile_index(index: CreateIndex, names: Namespace, trace: Trace | None = None) -> CompiledView:
+    """An index on a table or a materialized view, as what is planned. It needs no rules: it reads
+    the columns it holds and computes nothing."""
+    on = names.find(index.on)
+    if on is None:
+        near = nearest(index.on, names.names())
+        raise UnknownObjectError(
+            f"there is no table or view {index.on} for index {index.name}",
+            hint=f"did you mean {near}?" if near else None,
+        )
+    if on.kind == "named query":
+        raise DefinitionError(
+            f"index {index.name} cannot be on {on.name}",
+            detail="a plain view is a name for a query and holds no rows",
+            hint="index the tables it reads, or make it a MATERIALIZED VIEW",
+        )
+    relation = index_relation(on, index.columns)
+    if trace is not None:
+        trace("build", relation)
+    by = tuple(field.name for field in relation.shown[: len(index.columns)])
+    return CompiledView(index.name, index.text, relation, relation.shown, (), (), (on.name,), by)
 
 
 def _rewritten(relation: Relation, order: Sequence[Sort], trace: Trace | None) -> Relation:

@@ -23,8 +23,9 @@ MERGED = ("columns", "computed", "accumulators", "argument types", "ends", "call
 
 
 def restricted(plan: MaintenancePlan, views: Collection[str]) -> MaintenancePlan:
-    """The part of a plan that maintains these views."""
-    steps = plan.steps_of(*views)
+    """The part of a plan that maintains these views: its steps, and of families the members."""
+    members = _members(plan, views)
+    steps = tuple(_with_members(step, members[step.fingerprint]) for step in plan.steps_of(*views))
     kept = {step.fingerprint for step in steps}
     zones = [
         replace(zone, steps=left) for zone in plan.zones if (left := tuple(one for one in zone.steps if one in kept))
@@ -42,6 +43,29 @@ def restricted(plan: MaintenancePlan, views: Collection[str]) -> MaintenancePlan
         tuple(families),
         plan.before_images,
     )
+
+
+def _members(plan: MaintenancePlan, views: Collection[str]) -> dict[str, set[tuple[str, ...]]]:
+    """For each step the members that these views need."""
+    found: dict[str, set[tuple[str, ...]]] = {step.fingerprint: set() for step in plan.steps}
+    for name in views:
+        view = plan.view(name)
+        found[view.step].add(view.constants)
+    for step in reversed(plan.steps):
+        at = 0
+        for one in step.inputs:
+            constants = plan.step(one.step).constants
+            width = len(constants.types) if constants else 0
+            found[one.step].update(row[at : at + width] for row in found[step.fingerprint])
+            at += width
+    return found
+
+
+def _with_members(step: Step, members: set[tuple[str, ...]]) -> Step:
+    if step.constants is None:
+        return step
+    kept = tuple(row for row in step.constants.members if row in members)
+    return replace(step, constants=replace(step.constants, members=kept))
 
 
 def continued(plan: MaintenancePlan, last: MaintenancePlan) -> MaintenancePlan:

@@ -1,0 +1,112 @@
+"""Rows of a base table as they were at a frontier.
+
+One sentence: the rows of now, with all that was written after the frontier undone, are the rows of
+then, so an epoch that takes in rows can be tried again and takes in the same.
+
+    rows(F)  =  rows(now)  −  keys written in (F, now]  +  what the first of those writes found
+
+The log tells what a write found. It is kept as long as a build needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.change.entries import HAD, INCARNATION, KEY, OLD, SEQ
+from everview.change.frontier import Frontier
+from everview.change.schema import Schema
+from everview.errors import EpochError
+from everview.maintain.tasks import Chunk
+from everview.operators.evaluation import one_array
+from everview.store.contract import LogBatch, Snapshot, Store, Table
+from everview.store.keys import KeyCodec
+
+
+def next_chunk(snapshot: Snapshot, table: Table, after: bytes | None, size: int, loaded: tuple[str, ...]) -> Chunk:
+    """What comes after ``after``: about so many rows, and to the end of the table if there are no
+    more."""
+    rows = _rows(snapshot, table, after, None, size)
+    keys = keys_of(table.schema, rows)
+    upto = keys[-1].as_py() if len(rows) >= size else None
+    return Chunk(table.name, after, upto, loaded)
+
+
+def rows_at(store: Store, snapshot: Snapshot, table: Table, chunk: Chunk, frontier: Frontier) -> pa.Table:
+    """The rows of a chunk as they were at a frontier that the snapshot has reached."""
+    rows = _rows(snapshot, table, chunk.after, chunk.upto, None)
+    later = frontier.slices_to(snapshot.frontier)
+    batches = [batch for piece in later for batch in store.log.read(piece, [table]).batches]
+    found = [batch.entries.filter(_within(batch.entries[KEY], chunk)) for batch in _with_images(table, batches)]
+    written = [entries for entries in found if len(entries)]
+    if not written:
+        return rows
+    entries = pa.concat_tables(written).sort_by([(INCARNATION, "ascending"), (SEQ, "ascending")])
+    untouched = pc.invert(pc.is_in(keys_of(table.schema, rows), value_set=one_array(entries[KEY])))
+    return pa.concat_tables([rows.filter(untouched), _found_by_first(entries, table.schema)])
+
+
+def loaded_entries(batch: LogBatch, chunk: Chunk) -> LogBatch | None:
+    """The log entries that concern rows taken in before a chunk; None if there are none."""
+    if batch.table.name in chunk.loaded:
+        return batch
+    if batch.table.name != chunk.table or chunk.after is None:
+        return None
+    entries = batch.entries.filter(pc.less_equal(batch.entries[KEY], pa.scalar(chunk.after, pa.large_binary())))
+    return LogBatch(batch.table, batch.node, entries, batch.before_images) if len(entries) else None
+
+
+def keys_of(schema: Schema, rows: pa.Table) -> pa.LargeBinaryArray:
+    return KeyCodec(schema.key_parts).encode_columns([rows[name] for name in schema.key])
+
+
+def _rows(snapshot: Snapshot, table: Table, after: bytes | None, upto: bytes | None, limit: int | None) -> pa.Table:
+    start = None if after is None else KeyCodec(table.schema.key_parts).decode(after)
+    batches = []
+    count = 0
+    last = None if upto is None else pa.scalar(upto, pa.large_binary())
+    for batch in snapshot.table(table).scan(start=start, limit=None if limit is None else limit + 1):
+        part = pa.Table.from_batches([batch])
+        keys = keys_of(table.schema, part)
+        if after is not None:
+            part = part.filter(pc.greater(keys, pa.scalar(after, pa.large_binary())))
+            keys = keys_of(table.schema, part)
+        if last is not None:
+            part = part.filter(pc.less_equal(keys, last))
+        batches.append(part)
+        count += len(part)
+        if last is not None and len(part) < len(keys):
+            break
+    found = pa.concat_tables([table.schema.arrow.empty_table(), *batches])
+    return found if limit is None else found[:limit]
+
+
+def _within(keys: pa.ChunkedArray, chunk: Chunk) -> pa.ChunkedArray:
+    found = pa.chunked_array([pa.array(np.ones(len(keys), np.bool_))])
+    if chunk.after is not None:
+        found = pc.and_(found, pc.greater(keys, pa.scalar(chunk.after, pa.large_binary())))
+    if chunk.upto is not None:
+        found = pc.and_(found, pc.less_equal(keys, pa.scalar(chunk.upto, pa.large_binary())))
+    return found
+
+
+def _with_images(table: Table, batches: Sequence[LogBatch]) -> Sequence[LogBatch]:
+    if any(not batch.before_images for batch in batches):
+        raise EpochError(
+            f"the rows of table {table.name} at the frontier of an interrupted build are not known any more",
+            detail="its log does not tell what writes found",
+            hint="drop the view that was being built, and create it again",
+        )
+    return batches
+
+
+def _found_by_first(entries: pa.Table, schema: Schema) -> pa.Table:
+    """What the first write of each key found; nothing where there was no row."""
+    codes = pc.dictionary_encode(one_array(entries[KEY])).indices.to_numpy()
+    first = np.unique(codes, return_index=True)[1]
+    had = one_array(entries[HAD]).to_numpy(zero_copy_only=False)[first]
+    columns = [entries[name if name in schema.key else OLD + name] for name in schema.names]
+    return pa.table(columns, schema=schema.arrow).take(pa.array(first[had]))

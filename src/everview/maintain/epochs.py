@@ -1,0 +1,131 @@
+"""Epochs in this process: begun, done, committed.
+
+One sentence: the epoch under way in the store is done as it was begun, whoever began it, and the
+next one takes the logs a bounded step further.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.catalog import Catalog, QuarantineEntry
+from everview.catalog.quarantine import UNKNOWN
+from everview.change.frontier import Frontier
+from everview.errors import LogTrimmedError
+from everview.maintain.chunks import loaded_entries, rows_at
+from everview.maintain.plans import Plans
+from everview.maintain.tasks import EpochTask
+from everview.operators.bound import QUARANTINE
+from everview.operators.runner import Outcome, Runner
+from everview.store.contract import Begun, Commit, Damage, Puts, StateTable, Store
+
+OPERATIONS = 100_000
+"""Log entries that an epoch takes at most, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """An epoch that was done here."""
+
+    begun: Begun
+    commit: Commit
+    outcome: Outcome
+
+
+class Epochs:
+    """Does epochs of a store's groups, in one place, one after another."""
+
+    def __init__(self, store: Store, catalog: Catalog, plans: Plans) -> None:
+        self.store = store
+        self.catalog = catalog
+        self.plans = plans
+        self._runners: dict[tuple[str, bool], Runner] = {}
+
+    def finish(self, group: str) -> Done | None:
+        """Do the epoch that is under way, if one is."""
+        begun = self.store.views.begun(group)
+        return None if begun is None else self.run(begun)
+
+    def step(self, group: str, plan: str, target: Frontier, operations: int = OPERATIONS) -> Done | None:
+        """Take the group one epoch further, at most to the target; None where it is there."""
+        frontier = next_frontier(self.store, self.catalog, group, operations, target)
+        if frontier is None:
+            return None
+        return self.run(self.store.views.begin(group, frontier, EpochTask(plan).to_bytes()))
+
+    def run(self, begun: Begun) -> Done:
+        """Do an epoch and commit it."""
+        task = EpochTask.from_bytes(begun.plan)
+        runner = self._runner(task)
+        outcome = runner.epoch(self.store, begun) if task.chunk is None else self._chunk(runner, begun, task)
+        if task.adopted is not None:
+            self._adopt(runner, begun, task.adopted)
+        set_aside(self.catalog, outcome.damaged)
+        commit = self.store.views.commit(begun.group, begun.epoch)
+        self.store.views.sweep(begun.group)
+        return Done(begun, commit, outcome)
+
+    def _runner(self, task: EpochTask) -> Runner:
+        found = self._runners.get((task.plan, task.first))
+        if found is None:
+            if len(self._runners) > 8:
+                self._runners.clear()
+            found = self._runners[task.plan, task.first] = Runner(self.plans.load(task.plan, first=task.first))
+        return found
+
+    def _chunk(self, runner: Runner, begun: Begun, task: EpochTask) -> Outcome:
+        """Take in the next rows of a table, and what was written to those that are in already."""
+        assert task.chunk is not None
+        chunk = task.chunk
+        batches, damaged = runner.read(self.store, begun) if chunk.reads_log else ([], ())
+        known = [found for batch in batches if (found := loaded_entries(batch, chunk)) is not None]
+        rows: dict[str, pa.Table] = {}
+        if chunk.table is not None:
+            with self.store.snapshot() as snapshot:
+                table = runner.bound.tables[chunk.table]
+                rows[chunk.table] = rows_at(self.store, snapshot, table, chunk, begun.frontier)
+        return replace(runner.take(self.store, begun, known, rows), damaged=damaged)
+
+    def _adopt(self, runner: Runner, begun: Begun, source: StateTable) -> None:
+        """Take over what a build has set aside."""
+        views = self.store.views
+        target = runner.bound.states[QUARANTINE]
+        found = views.scan(source, b"", views.committed(source.group).epoch)
+        if not len(found.keys):
+            return
+        known = views.read(target, found.keys, begun.epoch - 1).is_valid()
+        new = pc.invert(known)
+        views.write(target, begun.epoch, Puts(found.keys.filter(new), found.values.filter(new)))
+
+
+def next_frontier(
+    store: Store, catalog: Catalog, group: str, operations: int | None, target: Frontier | None = None
+) -> Frontier | None:
+    """Where the group's next epoch takes it: so many operations further at most (but at least one
+    batch), and not past the target; None where there is nothing to do."""
+    start = store.views.committed(group).frontier
+    try:
+        frontier = store.log.latest() if operations is None else store.log.advance(start, operations)
+    except LogTrimmedError as error:
+        views = ", ".join(view.name for view in catalog.views() if view.group == group)
+        raise LogTrimmedError(
+            f"group {group} cannot go on from {start}", detail=error.message, hint=f"rebuild its views: {views}"
+        ) from error
+    if target is not None and not frontier <= target:
+        frontier = target
+    return None if frontier <= start else frontier
+
+
+def set_aside(catalog: Catalog, damaged: tuple[Damage, ...]) -> None:
+    """Log entries that could not be read are recorded before the epoch that passes them is
+    committed; a retry records them again under the same names."""
+    if damaged:
+        now = time.time()
+        catalog.quarantine.add(
+            QuarantineEntry(UNKNOWN if entry.table is None else entry.table, entry.position, entry.reason, now)
+            for entry in damaged
+        )

@@ -1,0 +1,90 @@
+"""What an epoch has to do, as it is recorded with its begin.
+
+One sentence: an :class:`EpochTask` names a recorded plan and says what the epoch takes in: the log
+up to its frontier, and of a view that is being built also the next rows of a table.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from everview.errors import DamagedEntryError
+from everview.store.contract import StateTable
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Rows of a base table that a build takes in: those whose encoded keys are after ``after`` and
+    not after ``upto``. Of the log the build takes only what concerns rows it has taken in before:
+    all of the tables in ``loaded``, and of this one up to ``after``."""
+
+    table: str | None
+    """None: no rows are taken in."""
+    after: bytes | None = None
+    """None: from the beginning."""
+    upto: bytes | None = None
+    """None: to the end."""
+    loaded: tuple[str, ...] = ()
+
+    @property
+    def reads_log(self) -> bool:
+        """Whether any rows were taken in before."""
+        return bool(self.loaded) or (self.table is not None and self.after is not None)
+
+
+@dataclass(frozen=True)
+class EpochTask:
+    """The plan by its name, whether its steps have kept nothing yet, and the chunk of a build."""
+
+    plan: str
+    first: bool = False
+    chunk: Chunk | None = None
+    adopted: StateTable | None = None
+    """The quarantine of a build whose views become the group's own in this epoch."""
+
+    def to_bytes(self) -> bytes:
+        said: dict[str, object] = {"format": _FORMAT, "plan": self.plan, "first": self.first}
+        if self.chunk is not None:
+            said["chunk"] = chunk_to_json(self.chunk)
+        if self.adopted is not None:
+            said["adopted"] = [self.adopted.id, self.adopted.name, self.adopted.group]
+        return json.dumps(said).encode()
+
+    @staticmethod
+    def from_bytes(recorded: bytes) -> EpochTask:
+        try:
+            found = json.loads(recorded)
+            chunk = found.get("chunk")
+            return EpochTask(
+                found["plan"],
+                found["first"],
+                None if chunk is None else chunk_from_json(chunk),
+                StateTable(*found["adopted"]) if "adopted" in found else None,
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DamagedEntryError(
+                "what an epoch has to do cannot be read",
+                detail=f"recorded: {recorded[:80]!r}",
+                hint="another version of Everview began the epoch: finish it with that one",
+            ) from error
+
+
+def chunk_to_json(chunk: Chunk) -> list[object]:
+    return [chunk.table, _hex(chunk.after), _hex(chunk.upto), list(chunk.loaded)]
+
+
+def chunk_from_json(said: list[object]) -> Chunk:
+    table, after, upto, loaded = said
+    assert (table is None or isinstance(table, str)) and isinstance(loaded, list)
+    return Chunk(table, _bytes(after), _bytes(upto), tuple(loaded))
+
+
+def _hex(key: bytes | None) -> str | None:
+    return None if key is None else key.hex()
+
+
+def _bytes(text: object) -> bytes | None:
+    return bytes.fromhex(text) if isinstance(text, str) else None
