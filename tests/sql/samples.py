@@ -108,6 +108,11 @@ SELECT a.product, ts, a.price, b.price AS b FROM prices a ASOF LEFT JOIN prices 
 SELECT a.id FROM orders a JOIN orders b ON a.customer IS NOT DISTINCT FROM b.customer AND a.id = b.id
 SELECT a.id, b.product FROM orders a, prices b WHERE a.ts < b.ts AND b.price > 25
 SELECT o.id FROM (orders o JOIN people p ON o.id = p.id)
+SELECT q.id, amount FROM ((SELECT id FROM people) q) JOIN ((orders)) USING (id)
+SELECT a.id, i FROM (((SELECT id FROM people) a JOIN (SELECT customer AS i FROM orders) b ON a.id = b.i))
+SELECT a.id, p.name, r.price FROM orders a LEFT JOIN ((people p JOIN prices r ON p.id = r.product)) ON a.id = p.id
+SELECT a.id, p.name FROM ((orders a JOIN people p ON a.id = p.id) JOIN prices r ON p.id = r.product)
+SELECT id FROM ((SELECT id FROM people ORDER BY id LIMIT 2))
 SELECT amount * 2 AS twice, twice + 1 AS more FROM orders WHERE twice > 4
 SELECT customer AS id FROM orders WHERE id > 5
 SELECT customer % 2 AS g, count(*) FROM orders GROUP BY g

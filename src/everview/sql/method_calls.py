@@ -18,6 +18,10 @@ from everview.sql.namespace import fold
 
 def method_calls(tree: exp.Expr) -> None:
     """Rewrite such calls in place, the innermost first."""
+    for column in [column for column in tree.find_all(exp.Column) if isinstance(column.this, exp.Filter)]:
+        # sqlglot takes a call with FILTER for the column of a table.
+        names = column.parts[:-1]
+        column.replace(exp.Dot.build([*(name.copy() for name in names), column.this.copy()]))
     for dot in reversed(list(tree.find_all(exp.Dot))):
         call, owner = dot.expression, dot.this
         while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.Window):

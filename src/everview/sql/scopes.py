@@ -49,6 +49,7 @@ from everview.sql.joined_columns import AS_OF, joined_columns
 from everview.sql.method_calls import method_calls
 from everview.sql.named_windows import named_windows
 from everview.sql.namespace import Relation, fold
+from everview.sql.parentheses import parentheses
 from everview.sql.positional_columns import positional_columns
 from everview.sql.typer import Described, Inputs, typer
 from everview.sql.union_by_name import union_by_name
@@ -260,8 +261,8 @@ def _resolve(holder: exp.Expr, sources: _Sources) -> None:
             name.set("quoted", True)
 
 
-BEFORE = (method_calls, comprehensions, aggregate_macros)
-"""What is written as plainer expressions before names are resolved, in this order."""
+BEFORE = (parentheses, method_calls, comprehensions, aggregate_macros)
+"""What is written more plainly before names are resolved, in this order."""
 
 AFTER = (joined_columns, named_windows, grouping)
 """What is made plainer in every SELECT once its columns are known, in this order."""
