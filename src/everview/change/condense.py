@@ -46,6 +46,9 @@ def condense(changes: pa.Table) -> pa.Table:
     """The net effect of changes: equal rows once, with the sum of their weights, without
     those that sum to zero; in the order of first appearance."""
     names = [name for name in changes.column_names if name != WEIGHT]
+    if not names:
+        total = pc.sum(changes[WEIGHT]).as_py() or 0
+        return pa.table({WEIGHT: pa.array([total] if total else [], pa.int64())})
     numbered = changes.append_column(_NUMBER, pa.array(np.arange(len(changes))))
     plain = all(_groupable(changes.schema.field(name).type) for name in names)
     sums = _sums_in_arrow(numbered, names) if plain else _sums_in_duckdb(numbered, names)

@@ -18,7 +18,7 @@ and is set aside.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -84,7 +84,7 @@ class JoinWorker(StepWorker):
         changes = [self.gathered(number, parts) for number, parts in enumerate(inputs)]
         keys = self.keys.touched([(c, bags.key_columns) for c, bags in zip(changes, self.bags, strict=True)])
         moved = [
-            Rows(table, numbers, one_array(table[WEIGHT]).to_numpy())
+            Rows({n: one_array(table[n]) for n in table.column_names}, numbers, one_array(table[WEIGHT]).to_numpy())
             for table, numbers in zip(changes, keys.numbers, strict=True)
         ]
         joining = (_Keyed if self.rest is None else _Compared)(self, work, keys, moved)
@@ -96,7 +96,7 @@ class Rows:
     """Rows of one side: the columns that the step reads, the numbers of their keys, and how often
     they are there (or come, or go)."""
 
-    columns: pa.Table
+    columns: Mapping[str, pa.Array]
     keys: Numbers
     weights: Numbers
 
@@ -104,12 +104,14 @@ class Rows:
         return len(self.keys)
 
     def take(self, chosen: Numbers) -> Rows:
-        return Rows(self.columns.take(pa.array(chosen)), self.keys[chosen], self.weights[chosen])
+        taken = pa.array(chosen)
+        columns = {name: column.take(taken) for name, column in self.columns.items()}
+        return Rows(columns, self.keys[chosen], self.weights[chosen])
 
     def __add__(self, other: Rows) -> Rows:
         if not len(other) or not len(self):
             return self if len(self) else other
-        columns = pa.concat_tables([self.columns, other.columns.select(self.columns.column_names)]).combine_chunks()
+        columns = {name: pa.concat_arrays([column, other.columns[name]]) for name, column in self.columns.items()}
         return Rows(columns, np.concatenate([self.keys, other.keys]), np.concatenate([self.weights, other.weights]))
 
 
@@ -142,8 +144,7 @@ class _Joining:
                 columns[name] = column.take(chosen)
         if self.keys.members is not None:
             columns[MEMBER] = self.keys.members.take(chosen)
-            names = [*(name for name in names if name != MEMBER), MEMBER]
-        return Rows(pa.table({name: columns[name] for name in names}), keys, found.counts.to_numpy())
+        return Rows(columns, keys, found.counts.to_numpy())
 
     def sizes(self, side: int, wanted: Mask, enough: Numbers) -> Numbers:
         """By key, the size of a side's bags as of the last epoch, or at least ``enough``."""
@@ -182,7 +183,7 @@ class _Joining:
             columns = {shown: rows.columns[name].take(taken) for name, shown in self.join.shown[side].items()}
             self._emit(columns, rows, chosen, weights[chosen])
 
-    def _emit(self, columns: dict[str, pa.ChunkedArray], rows: Rows, chosen: Numbers, weights: Numbers) -> None:
+    def _emit(self, columns: Mapping[str, pa.Array], rows: Rows, chosen: Numbers, weights: Numbers) -> None:
         step = self.join.step
         made = [columns.get(field.name, pa.nulls(len(chosen), field.type.arrow)) for field in step.fields]
         if step.constants:
