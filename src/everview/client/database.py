@@ -112,13 +112,11 @@ class Database:
         self._clean_up()
 
     def _clean_up(self) -> None:
-        """Remove what dropped tables left in the store, also those of a drop that was killed."""
-        discarded = self.catalog.discarded()
+        """Remove what dropped tables left in the store, also those of a drop that was killed. What
+        views left is removed by whoever maintains them."""
+        discarded = [table for table in self.catalog.discarded() if isinstance(table, Table)]
         for table in discarded:
-            if isinstance(table, Table):
-                self.store.drop_table(table)
-            else:
-                self.store.views.drop(table)
+            self.store.drop_table(table)
         self.catalog.forget(discarded)
 
     def table(self, name: str) -> TableHandle:
@@ -139,6 +137,11 @@ class Database:
     def topology(self) -> Topology:
         """Nodes and regions."""
         return self.store.topology
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Return when every view reflects every write that was acknowledged before. Where nobody
+        maintains the views, that is done here and now."""
+        self._context.maintenance.flush(timeout)
 
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""

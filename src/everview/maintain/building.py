@@ -37,7 +37,7 @@ from everview.maintain.plans import GROUPS, Plans, commit, group_document
 from everview.maintain.tasks import Chunk, EpochTask, chunk_from_json, chunk_to_json
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.members import members_of
-from everview.plan.maintenance import MaintenancePlan, continued, restricted
+from everview.plan.maintenance import MaintenancePlan, Shape, Step, continued, restricted
 from everview.store.contract import StateTable, Store
 
 BUILDS = "maintenance/build/"
@@ -252,6 +252,7 @@ class Builder:
         joined = build.joined
         bound = self.plans.load(joined)
         own = self.plans.load(build.plan)
+        reached = self.store.views.committed(build.target).epoch
 
         def work(draft: Draft) -> None:
             draft.adopt(bound.states.values())
@@ -267,7 +268,7 @@ class Builder:
                     draft.alter_index(one.name, status=ViewStatus.LIVE, state=tables)
             kept = {table.id for table in bound.states.values()}
             draft.discard(table for table in own.states.values() if table.id not in kept)
-            draft.puts[GROUPS + build.target] = group_document(joined)
+            draft.puts[GROUPS + build.target] = group_document(joined, reached)
             draft.deletes.add(BUILDS + build.group)
             draft.drop_group(build.group)
 
@@ -280,10 +281,8 @@ class Builder:
         kept = {table.id for table in last[1].states.values()} if last else set()
         for step in own.plan.steps:
             members = members_of(step, own.plan)
-            for state in step.states if members is not None else ():
-                table = own.states[state.fingerprint]
-                for tag in members.tags.to_pylist() if members is not None and table.id in kept else ():
-                    self.store.views.drop(table, tag)
+            if members is not None and any(own.states[state.fingerprint].id in kept for state in step.states):
+                drop_members(self.store, own, step, members.tags.to_pylist())
 
         def work(draft: Draft) -> None:
             draft.discard(table for table in own.states.values() if table.id not in kept)
@@ -291,6 +290,14 @@ class Builder:
             draft.drop_group(build.group)
 
         self.catalog.change(work)
+
+
+def drop_members(store: Store, bound: BoundPlan, step: Step, tags: Iterable[bytes]) -> None:
+    """Remove the state of members that are gone."""
+    for state in step.states:
+        drop = store.views.drop if state.shape is Shape.RECORD else store.views.drop_bags
+        for tag in tags:
+            drop(bound.states[state.fingerprint], tag)
 
 
 def states_of(bound: BoundPlan, name: str) -> tuple[StateTable, ...]:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from everview.catalog import Catalog, Definitions, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import DeadlineError
-from everview.maintain.building import Build, Builder
+from everview.maintain.building import Build, Builder, drop_members
 from everview.maintain.epochs import OPERATIONS, Epochs
 from everview.maintain.plans import GROUPS, Plans, commit, group_document
 from everview.operators.members import members_of
@@ -116,10 +116,10 @@ class Maintainer:
         return digest
 
     def _replanned(self, group: str, definitions: Definitions) -> str:
-        last = self.plans.last(group)
+        last = self.plans.since(group)
         if last is None:
             return ""
-        digest, bound = last
+        digest, bound, since = last
         live = [one for one in definitions.maintained() if one.group == group and one.status is ViewStatus.LIVE]
         tables = {name: definitions.table(name) for name in bound.tables if definitions.find(name) is not None}
         if {one.name for one in live} == bound.plan.by_name.keys() and tables == dict(bound.tables):
@@ -133,12 +133,10 @@ class Maintainer:
                 continue
             left = members_of(now, again.plan)
             tags = set(gone.tags.to_pylist()) - set(left.tags.to_pylist() if left is not None else ())
-            for state in step.states:
-                for tag in sorted(tags):
-                    self.store.views.drop(bound.states[state.fingerprint], tag)
+            drop_members(self.store, bound, step, sorted(tags))
         digest = self.plans.record(again)
 
-        commit(self.store, lambda _: ({GROUPS + group: group_document(digest)}, ()))
+        commit(self.store, lambda _: ({GROUPS + group: group_document(digest, since)}, ()))
         return digest
 
     # -------------------------------------------------------------- what is left over

@@ -122,11 +122,16 @@ class Plans:
 
     def last(self, group: str) -> tuple[str, BoundPlan] | None:
         """The group's last plan."""
+        found = self.since(group)
+        return None if found is None else found[:2]
+
+    def since(self, group: str) -> tuple[str, BoundPlan, int] | None:
+        """The group's last plan, and the epoch from which on its tables hold what it says."""
         recorded = self.store.metadata.documents(GROUPS + group)[1].get(GROUPS + group)
         if recorded is None:
             return None
-        digest = json.loads(recorded)["plan"]
-        return digest, self.load(digest)
+        said = json.loads(recorded)
+        return said["plan"], self.load(said["plan"]), said["since"]
 
     def sweep(self, kept: Iterable[str]) -> None:
         """Forget recorded plans but these."""
@@ -137,8 +142,9 @@ class Plans:
             commit(self.store, lambda _: ({}, stale))
 
 
-def group_document(digest: str) -> bytes:
-    return json.dumps({"plan": digest}).encode()
+def group_document(digest: str, since: int) -> bytes:
+    """Of a group's plan. ``since``: the epoch from which on its tables hold what it says."""
+    return json.dumps({"plan": digest, "since": since}).encode()
 
 
 def commit(store: Store, changes: Callable[[int], tuple[Mapping[str, bytes], Collection[str]]]) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -71,6 +72,11 @@ class Keys:
             for column, codec in zip(columns, self._nested, strict=True)
         ]
         return self._codec.encode_columns(flat)
+
+    def begins(self, values: Sequence[object]) -> bytes:
+        """What the keys begin with whose first parts have these values; as many parts as can be said."""
+        scalars = list(itertools.takewhile(lambda pair: pair[1].type.is_scalar, zip(values, self.parts, strict=False)))
+        return b"" if self._codec is None else self._codec.encode_prefix([value for value, _ in scalars])
 
     def decode(self, keys: Bytes) -> list[pa.Array]:
         if self._codec is None:
@@ -139,6 +145,10 @@ class Stored:
     def bare(self, columns: Sequence[pa.Array | pa.ChunkedArray], count: int) -> Bytes:
         """The keys of key columns, without any member's tag."""
         return _short(self._keys.encode(columns, count))
+
+    def begins(self, values: Sequence[object]) -> bytes:
+        """What the keys begin with whose first parts have these values, as far as keys are kept."""
+        return self._keys.begins(values)[:_KEPT]
 
     def keys_in(self, rows: pa.Table) -> Bytes:
         """The keys of rows that hold the key columns under their names."""

@@ -7,7 +7,7 @@ stored under the names that the plan gave them.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from everview.operators.bound import BoundPlan
 from everview.operators.members import members_of
 from everview.operators.stored import StoredRecords
 from everview.plan.maintenance import PlannedView
-from everview.store.contract import Records, StateReader
+from everview.store.contract import StateReader
 
 
 @dataclass(frozen=True)
@@ -45,26 +45,32 @@ class ViewReader:
         tag: bytes = self.stored.members.tags[step.constants.members.index(self.view.constants)].as_py()
         return tag
 
-    def scan(self, reader: StateReader, as_of: int, block: int = 65_536) -> Iterator[pa.Table]:
-        """All rows in the order of the row key, block by block."""
+    def begins(self, values: Sequence[object]) -> bytes:
+        """What the keys of all rows begin with whose row key begins with these values. Other rows'
+        keys may begin so too, where keys are too long for the store."""
+        return self.prefix + self.stored.begins(values)
+
+    def scan(
+        self, reader: StateReader, as_of: int, prefix: bytes | None = None, block: int = 65_536
+    ) -> Iterator[pa.Table]:
+        """Rows in the order of the row key, block by block: all stored columns."""
         after: bytes | None = None
         while True:
-            found = reader.scan(self.stored.table, self.prefix, as_of, block, after)
+            found = reader.scan(self.stored.table, self.prefix if prefix is None else prefix, as_of, block, after)
             if len(found.keys):
-                yield self.shown(found)
+                yield self.stored.table_of(found.keys, found.values)
             if len(found.keys) < block:
                 return
             after = found.keys[-1].as_py()
 
     def rows(self, reader: StateReader, as_of: int) -> pa.Table:
         """All rows."""
-        return pa.concat_tables([self.schema.empty_table(), *self.scan(reader, as_of)])
+        return pa.concat_tables([self.schema.empty_table(), *map(self.shown, self.scan(reader, as_of))])
 
     @functools.cached_property
     def schema(self) -> pa.Schema:
         return pa.schema([pa.field(one.name, one.type.arrow) for one in self.view.columns])
 
-    def shown(self, records: Records) -> pa.Table:
-        """Records as a reader sees them."""
-        found = self.stored.table_of(records.keys, records.values)
-        return pa.table([found[one.stored] for one in self.view.columns], schema=self.schema)
+    def shown(self, stored: pa.Table) -> pa.Table:
+        """Stored rows as a reader sees them."""
+        return pa.table([stored[one.stored] for one in self.view.columns], schema=self.schema)

@@ -1,0 +1,145 @@
+"""The operators alone, on one core, in one process: ``python -m bench.operators``.
+
+A stream of operations on the papers' table bt1 (and bt2 for the join) is written to an embedded
+store first. Then the runner takes it in epochs, from reading the log to the commit; the rate is
+that of all epochs but the first two, when caches are cold and the base is small. At the end every
+view is compared with its query, and the run fails if a row differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import json
+import platform
+import pstats
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from everview.change.frontier import Frontier
+from everview.change.schema import Schema
+from tests.oracle.maintained import GROUP, Maintained
+
+KEYS = 100_000
+GROUPS = 10_000
+BATCH = 100_000
+DELETES = 0.15
+
+BT1 = Schema.of({"k": "BIGINT", "c1": "INTEGER", "c2": "INTEGER", "c3": "DOUBLE"}, key=["k"])
+BT2 = Schema.of({"k": "BIGINT", "c1": "INTEGER", "c4": "INTEGER"}, key=["k"])
+
+VIEWS: dict[str, dict[str, str]] = {
+    "q1": {"q1": "SELECT k, c1, c2 FROM bt1 WHERE c2 < 500"},
+    "q2": {"q2": "SELECT c1, count(*) AS n, sum(c2) AS s FROM bt1 GROUP BY c1"},
+    "q3": {
+        "q3": "SELECT c1, count(*) AS n, sum(c3) AS s, avg(c3) AS a, min(c3) AS lo, max(c3) AS hi FROM bt1 GROUP BY c1"
+    },
+    "q4": {"q4": "SELECT bt1.k, bt1.c2, bt2.k AS l, bt2.c4 FROM bt1 JOIN bt2 ON bt1.c1 = bt2.c1"},
+    "family": {f"f{n}": f"SELECT k, c2 FROM bt1 WHERE c2 = {n}" for n in range(1000)},
+}
+"""What is maintained in each run. q1 to q4 are the views of the VMS paper's evaluation."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Operations on one table: batches of rows put and keys deleted."""
+
+    table: str
+    keys: int
+    groups: int
+    seed: int
+
+    def batches(self, operations: int, size: int = BATCH) -> Iterator[tuple[pa.Table, pa.Table]]:
+        rng = np.random.default_rng(self.seed)
+        there = np.zeros(self.keys, bool)
+        for _ in range(0, operations, size):
+            gone = min(int(size * DELETES), int(there.sum()))
+            ids = rng.integers(0, self.keys, size - gone)
+            dead = rng.choice(np.flatnonzero(there), gone, replace=False) if gone else np.empty(0, np.int64)
+            there[ids] = True
+            there[dead] = False
+            yield self.rows(rng, ids), pa.table({"k": pa.array(dead.astype(np.int64))})
+
+    def rows(self, rng: np.random.Generator, ids: np.ndarray) -> pa.Table:
+        count = len(ids)
+        columns = {
+            "k": pa.array(ids.astype(np.int64)),
+            "c1": pa.array(rng.integers(0, self.groups, count).astype(np.int32)),
+        }
+        if self.table == "bt1":
+            columns["c2"] = pa.array(rng.integers(0, 1000, count).astype(np.int32))
+            columns["c3"] = pa.array(np.round(rng.normal(100, 50, count), 2))
+        else:
+            columns["c4"] = pa.array(rng.integers(0, 1000, count).astype(np.int32))
+        return pa.table(columns)
+
+
+def fill(found: Maintained, streams: list[Stream], operations: int) -> list[Frontier]:
+    """Write the log; returns the frontier after each batch."""
+    frontiers = []
+    sources = [stream.batches(operations // len(streams), BATCH // len(streams)) for stream in streams]
+    for parts in zip(*sources, strict=True):
+        for stream, (rows, dead) in zip(streams, parts, strict=True):
+            table = found.table(stream.table)
+            table.put_many(rows)
+            table.delete_many(dead)
+        frontiers.append(found.store.log.latest())
+    return frontiers
+
+
+def run(name: str, operations: int, profile: bool) -> dict[str, object]:
+    schemas: Mapping[str, Schema] = {"bt1": BT1, "bt2": BT2} if name == "q4" else {"bt1": BT1}
+    with tempfile.TemporaryDirectory() as folder:
+        found = Maintained(Path(folder) / "store", schemas, VIEWS[name])
+        groups = KEYS // 2 if name == "q4" else GROUPS
+        streams = [
+            Stream(table, KEYS // len(schemas), groups, seed) for seed, table in enumerate(schemas)
+        ]
+        frontiers = fill(found, streams, operations)
+        profiler = cProfile.Profile()
+        seconds = []
+        for number, frontier in enumerate(frontiers):
+            if profile and number == 2:
+                profiler.enable()
+            start = time.perf_counter()
+            found.epoch(frontier)
+            seconds.append(time.perf_counter() - start)
+        profiler.disable()
+        if profile:
+            pstats.Stats(profiler, stream=sys.stderr).sort_stats("tottime").print_stats(35)
+        warm = seconds[2:] or seconds
+        size = operations / len(frontiers)
+        wrong = found.differences()
+        rows = sum(found.view(view).num_rows for view in list(VIEWS[name])[:5])
+        found.close()
+        return {
+            "view": name,
+            "operations": operations,
+            "seconds of each epoch": [round(one, 3) for one in seconds],
+            "operations per second": round(size * len(warm) / sum(warm)),
+            "rows of the first views": rows,
+            "differences": len(wrong),
+        }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.operators", description=__doc__)
+    parser.add_argument("views", nargs="*", default=["q1", "q2", "q3", "q4", "family"], help="which of q1 … q4, family")
+    parser.add_argument("--operations", type=int, default=1_000_000)
+    parser.add_argument("--profile", action="store_true")
+    asked = parser.parse_args()
+    results = [run(name, asked.operations, asked.profile) for name in asked.views]
+    machine = f"{platform.machine()}, {platform.system()} {platform.release()}"
+    print(json.dumps({"machine": machine, "group": GROUP, "runs": results}, indent=2))
+    return 1 if any(result["differences"] for result in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
