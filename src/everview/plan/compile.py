@@ -38,8 +38,10 @@ from everview.plan.relations import Relation, Sort, outline, project
 from everview.plan.rules import rewrite
 from everview.sql import namespace
 from everview.sql.check import check
+from everview.sql.dialects import too_deep
 from everview.sql.namespace import Namespace, nearest
 from everview.sql.parse import parse
+from everview.sql.positions import offset_of, otherwise_at
 from everview.sql.statements import CreateIndex, CreateMaterializedView
 from everview.sql.typer import typer
 
@@ -112,6 +114,16 @@ def compile_view(
 ) -> CompiledView:
     """Take a view through all stages but the last. What has no operator is noticed or refused as the
     view's own option says, or else as the session does (``on_reevaluation``)."""
+    with otherwise_at(view.source, offset_of(view.query)):
+        try:
+            return _compiled(view, names, trace, on_reevaluation)
+        except RecursionError:
+            raise too_deep() from None
+
+
+def _compiled(
+    view: CreateMaterializedView, names: Namespace, trace: Trace | None, on_reevaluation: OnReevaluation
+) -> CompiledView:
     checked = check(view.query, names, view.source)
     built = build(checked, typer(), view.source)
     relation, order = _renamed(view, built)
