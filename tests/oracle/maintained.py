@@ -8,10 +8,12 @@ The recomputation reads the base tables and the texts of the views, and nothing 
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 
 from everview.catalog import Catalog
@@ -35,13 +37,22 @@ class Maintained:
     their order."""
 
     def __init__(
-        self, path: Path, tables: Mapping[str, Schema], views: Mapping[str, str], *, before_images: bool = True
+        self,
+        path: Path,
+        tables: Mapping[str, Schema],
+        views: Mapping[str, str],
+        *,
+        before_images: bool = True,
+        nodes: int = 4,
     ) -> None:
-        self.store = EmbeddedStore.open(path, create=True, durability="none", before_images=before_images)
+        self.store = EmbeddedStore.open(path, create=True, durability="none", before_images=before_images, nodes=nodes)
         catalog = Catalog(self.store.metadata)
         self.tables = {name: catalog.create_table(name, schema) for name, schema in tables.items()}
         self.queries = dict(views)
-        known = [Relation(name, "table", schema.columns, schema.key) for name, schema in tables.items()]
+        known = [
+            Relation(name, "table", schema.shown, () if schema.hidden_key else schema.key, bag=schema.hidden_key)
+            for name, schema in tables.items()
+        ]
         self.compiled: list[CompiledView] = []
         for name, query in views.items():
             view = compile_text(f'CREATE MATERIALIZED VIEW "{name}" AS {query}', Names(known))
@@ -94,7 +105,7 @@ class Maintained:
         with connect() as connection:
             for name, table in self.tables.items():
                 rows = pa.Table.from_batches(self.store.table(table).scan(), schema=table.schema.arrow)
-                connection.register(f"rows_{name}", rows)
+                connection.register(f"rows_{name}", rows.select([column.name for column in table.schema.shown]))
                 connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM "rows_{name}"')
             found: dict[str, pa.Table] = {}
             for name, query in self.queries.items():
@@ -107,10 +118,9 @@ class Maintained:
         """For each view that is not what it should be, what is missing and what is too much."""
         found: dict[str, str] = {}
         for name, expected in self.recomputed().items():
-            should, is_there = bag(expected), bag(self.view(name))
-            missing, extra = should - is_there, is_there - should
-            if missing or extra:
-                found[name] = f"missing {dict(missing)}\nextra {dict(extra)}"
+            said = difference(expected, self.view(name))
+            if said:
+                found[name] = said
         return found
 
     def check(self) -> None:
@@ -121,13 +131,44 @@ class Maintained:
         self.store.close()
 
 
+@functools.cache
+def database() -> duckdb.DuckDBPyConnection:
+    """The DuckDB of the tests: making one takes longer than most things it is asked."""
+    return connect()
+
+
+def difference(expected: pa.Table, found: pa.Table) -> str:
+    """What is missing and what is too much, in words; nothing where the two are one bag of rows."""
+    should, is_there = bag(expected), bag(found)
+    missing, extra = should - is_there, is_there - should
+    if missing or extra:
+        return f"missing {dict(missing)}\nextra   {dict(extra)}"
+    should_be, are = types(expected), types(found)
+    return "" if should_be == are else f"columns {are}\ninstead {should_be}"
+
+
 def bag(rows: pa.Table) -> Counter[tuple[object, ...]]:
     """Rows with how often they stand there, values as something that can be compared."""
-    with connect() as connection:
-        connection.register("rows", rows)
-        names = [f'"{name}"' for name in rows.column_names]
-        found = connection.sql(f"SELECT {', '.join(names)} FROM rows").fetchall()
+    connection = _connection()
+    connection.register("rows", rows)
+    names = [f'"{name}"' for name in rows.column_names]
+    found = connection.sql(f"SELECT {', '.join(names)} FROM rows").fetchall()
+    connection.unregister("rows")
     return Counter(tuple(_comparable(value) for value in row) for row in found)
+
+
+def types(rows: pa.Table) -> list[tuple[str, str]]:
+    """The columns and what DuckDB calls their types."""
+    connection = database()
+    connection.register("rows", rows)
+    found = [(row[0], row[1]) for row in connection.execute("DESCRIBE rows").fetchall()]
+    connection.unregister("rows")
+    return found
+
+
+@functools.cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    return connect()
 
 
 def _comparable(value: object) -> object:
