@@ -43,14 +43,14 @@ class Stage:
         by what it has become: a window over aggregates is."""
         if not self.known or isinstance(tree, exp.Identifier):
             return tree
-        name = self.known.get(text_of(tree))
+        name = None if _windowed(tree) else self.known.get(text_of(tree))
         if name is not None:
             return field_column(name)
         for part in list(tree.iter_expressions()):
             changed = self._computed(part)
             if changed is not part:
                 part.replace(changed)
-        name = self.known.get(text_of(tree))
+        name = None if _windowed(tree) else self.known.get(text_of(tree))
         return tree if name is None else field_column(name)
 
     def texts(self, nodes: Iterable[exp.Expr]) -> list[str]:
@@ -71,6 +71,13 @@ class Stage:
         parts = ordered(order)
         expressions = self.exprs([part.this for part in parts])
         return tuple(as_sort(by, part) for by, part in zip(expressions, parts, strict=True))
+
+
+def _windowed(tree: exp.Expr) -> bool:
+    """Whether this is what a window function calls: the same text elsewhere is an aggregate of the group."""
+    while isinstance(tree.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls) and tree.arg_key == "this":
+        tree = tree.parent
+    return isinstance(tree.parent, exp.Window) and tree.arg_key == "this"
 
 
 def lowered(node: exp.Expr, columns: Columns) -> exp.Expr:
