@@ -252,7 +252,7 @@ DEFINED = [
     "CREATE TABLE bag (a INTEGER NOT NULL, b MAP(VARCHAR, DOUBLE))",
     "CREATE VIEW p AS SELECT a, count(*) FROM bag GROUP BY a",
     "CREATE VIEW q AS SELECT *, a + 1 AS next FROM bag WHERE a > 5",
-    "CREATE MATERIALIZED VIEW m WITH (group = 'g', refresh = 'lazy') AS SELECT a, list(b ORDER BY a) FROM bag GROUP BY a",
+    "CREATE MATERIALIZED VIEW m WITH (group='g', refresh = 'lazy') AS SELECT a, list(b ORDER BY a) FROM bag GROUP BY 1",
     "CREATE MATERIALIZED VIEW n (x) AS SELECT 'it''s' FROM bag ORDER BY 1 DESC",
     "CREATE MATERIALIZED VIEW o AS SELECT a FROM p LIMIT 5",
     "CREATE INDEX i ON bag (a)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 
 import duckdb
 
@@ -68,7 +69,7 @@ def filled(seed: int, rows: int = 12) -> duckdb.DuckDBPyConnection:
         )
 
     for name, (columns, key) in TABLES.items():
-        more = "" if key else f", {ROW} BIGINT"
+        more = "" if key else f", {ROW} UUID"
         connection.execute(f"CREATE TABLE {name} ({columns}{more})")
     values = {
         "orders": [f"({n}, {some(1, 6)}, {some(0, 4)}, {some(0, 8)} / 4.0, {tags()}, {at()})" for n in range(rows)],
@@ -80,7 +81,7 @@ def filled(seed: int, rows: int = 12) -> duckdb.DuckDBPyConnection:
             for o in range(0, rows + 2, 2)
             for n in range(pick.randint(0, 3))
         ],
-        "visits": [f"({some(1, 6)}, {word(['a', 'b'])}, {n})" for n in range(rows)],
+        "visits": [f"({some(1, 6)}, {word(['a', 'b'])}, '{uuid.UUID(int=n)}')" for n in range(rows)],
     }
     for name, lines in values.items():
         if lines and pick.random() > 0.05:

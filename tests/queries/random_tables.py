@@ -8,6 +8,7 @@ meet, tie and repeat.
 from __future__ import annotations
 
 import random
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -83,14 +84,14 @@ def random_rows(rng: random.Random, size: int = 10) -> dict[str, list[Row]]:
 
 def create(connection: duckdb.DuckDBPyConnection, rows: Mapping[str, Sequence[Row]], row_id: str | None = None) -> None:
     """The tables with these rows in DuckDB. Where a column for row ids is named, the tables without
-    a key get it, filled with different numbers."""
+    a key get it, filled with different UUIDs."""
     for table in TABLES.values():
         columns = [f"{name} {kind}" for name, kind in table.columns]
         numbered = row_id is not None and not table.key
         if numbered:
-            columns.append(f"{row_id} BIGINT")
+            columns.append(f"{row_id} UUID")
         connection.execute(f"CREATE OR REPLACE TABLE {table.name} ({', '.join(columns)})")
-        there = [(*row, n) if numbered else row for n, row in enumerate(rows[table.name])]
+        there = [(*row, uuid.UUID(int=n)) if numbered else row for n, row in enumerate(rows[table.name])]
         if there:
             places = ", ".join("?" for _ in columns)
             connection.executemany(f"INSERT INTO {table.name} VALUES ({places})", there)

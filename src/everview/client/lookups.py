@@ -111,21 +111,18 @@ def _is_constant(node: exp.Expr) -> bool:
 def _values(constants: Sequence[exp.Expr], kind: Type) -> list[object] | None:
     """The constants as values of the key's type; None where one is not exactly that."""
     texts = [to_sql(node) for node in constants]
-    types = _computed([f"typeof({sql})" for sql in texts])
+    parts = [
+        f"{{'type': typeof({sql}), 'same': TRY_CAST({sql} AS {kind}) = {sql}, 'value': TRY_CAST({sql} AS {kind})}}"
+        for sql in texts
+    ]
+    found = typer().value(f"[{', '.join(parts)}]")
+    if not isinstance(found, list) or not all(one["same"] for one in found):
+        return None
     try:
-        if types is None or not all(_exact(kind, parse_type(str(found))) for found in set(types)):
-            return None
+        exact = all(_exact(kind, parse_type(text)) for text in {one["type"] for one in found})
     except DefinitionError:
         return None
-    same = _computed([f"coalesce(TRY_CAST({sql} AS {kind}) = {sql}, false)" for sql in texts])
-    if same is None or not all(same):
-        return None
-    return _computed([f"CAST({sql} AS {kind})" for sql in texts])
-
-
-def _computed(constants: Sequence[str]) -> list[object] | None:
-    found = typer().value(f"[{', '.join(constants)}]")
-    return found if isinstance(found, list) else None
+    return [one["value"] for one in found] if exact else None
 
 
 def _exact(kind: Type, compared: Type) -> bool:

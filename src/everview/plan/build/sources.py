@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from everview.change.schema import RESERVED
-from everview.change.types import BIGINT, Kind, Type
+from everview.change.schema import ROW_ID
+from everview.change.types import BIGINT, UUID, Kind, Type
 from everview.plan.build import joins, lateral, queries, reevaluate, subqueries
 from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.build.scopes import (
@@ -29,7 +29,7 @@ from everview.plan.expressions import Field
 from everview.plan.relations import JoinKind, Relation, Rows, Scan
 from everview.sql.expand import WHOLE
 
-ROW = f"{RESERVED}row"
+ROW = ROW_ID
 """The hidden column that tells rows apart where equal ones may repeat."""
 
 _KINDS = {
@@ -277,7 +277,8 @@ def scan(context: Context, source: exp.Table) -> Scan:
         raise NoOperator(f"the table {source.name}", source)
     columns = [Field(column.name, column.type, column.nullable) for column in found.columns]
     if found.bag:
-        columns.append(Field(ROW, BIGINT, nullable=False, hidden=True))
+        # A table's rows have ids of their own; of a view the number stands for its row key, whatever that is.
+        columns.append(Field(ROW, UUID if found.kind == "table" else BIGINT, nullable=False, hidden=True))
     alias = context.names.source(source.alias_or_name, [column.name for column in columns])
     return Scan(found.name, alias, tuple(columns), (ROW,) if found.bag else found.key)
 
