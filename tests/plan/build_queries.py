@@ -323,7 +323,7 @@ OPERATORS = (
     "quantity from items i where i.order_id = o.id) as b from orders o",
     "select id from orders o where customer not in (select v.customer from visits v where v.page = 'a' and "
     "v.customer > 2 and v.customer = o.amount + 1)",
-    'select id as "order", amount as "group", count(*) over () as count, customer as row from orders order by price, id',
+    'select id as "order", amount as "group", count(*) over () as count, customer as row from orders order by price',
     "select o.id, l.n from customers c, orders o left join lateral (select i.line as n from items i where i.order_id "
     "= c.id and i.quantity = o.amount) l on true where c.id = o.customer",
     "select customer, page, amount from (select customer, page from visits) v natural full join orders",

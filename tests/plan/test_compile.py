@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.errors import DefinitionError, EverviewError, SqlRefusedError
+from everview.errors import DefinitionError, EverviewError, SqlRefusedError, UnknownObjectError
 from everview.plan.compile import CompiledView, compile_text, plan_views
 from everview.plan.explain import explain_json, explain_svg, explain_text
 from everview.plan.relations import Reevaluate
@@ -86,10 +86,36 @@ def test_what_has_no_operator_is_noticed_or_refused() -> None:
     assert caught.value.column > 1
 
 
+def test_the_session_says_what_becomes_of_what_has_no_operator_unless_the_view_does() -> None:
+    names = names_of(SHOP)
+    query = "SELECT o.id, c.id AS c FROM orders o JOIN customers c ON o.amount > c.id"
+    with pytest.raises(SqlRefusedError, match="has no operator"):
+        compile_text(f"CREATE MATERIALIZED VIEW v AS {query}", names, on_reevaluation="refuse")
+    own = f"CREATE MATERIALIZED VIEW v WITH (on_reevaluation = 'notice') AS {query}"
+    assert compile_text(own, names, on_reevaluation="refuse").notices
+
+
+def test_an_index_is_by_its_columns_and_the_row_key() -> None:
+    index = compile_text("CREATE INDEX i ON orders (Amount, customer)", names_of(SHOP))
+    assert index.index == ("amount", "customer")
+    assert [field.name for field in index.columns] == ["amount", "customer", "id"]
+    assert index.uses == ("orders",)
+    assert plan_views([index]).view("i").key == ("orders.amount", "orders.customer", "orders.id")
+
+
+def test_what_is_not_there_is_not_indexed() -> None:
+    for text, why in (
+        ("CREATE INDEX i ON order_s (id)", "did you mean orders"),
+        ("CREATE INDEX i ON orders (amont)", "did you mean amount"),
+    ):
+        with pytest.raises(UnknownObjectError, match=why):
+            compile_text(text, names_of(SHOP))
+
+
 def test_a_view_names_all_its_columns_or_none() -> None:
     with pytest.raises(DefinitionError, match="names 1 columns"):
         compile_text("CREATE MATERIALIZED VIEW v (a) AS SELECT id, amount FROM orders", names_of(SHOP))
-    with pytest.raises(DefinitionError, match="one CREATE MATERIALIZED VIEW"):
+    with pytest.raises(DefinitionError, match="one CREATE MATERIALIZED VIEW or CREATE INDEX"):
         compile_text("SELECT 1", names_of(SHOP))
 
 

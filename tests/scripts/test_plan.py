@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from everview.errors import DefinitionError
-from everview.plan.compile import CompiledView, compile_view, plan_views
+from everview.change.schema import Column
+from everview.plan.compile import CompiledView, compile_index, compile_view, plan_views
 from everview.plan.explain import explain_text
 from everview.plan.relations import Relation as PlanRelation
 from everview.plan.relations import outline
+from everview.sql.check import check
+from everview.sql.dialects import to_sql
 from everview.sql.namespace import Names, Relation
 from everview.sql.parse import parse
-from everview.sql.statements import CreateMaterializedView, CreateTable, CreateView
+from everview.sql.statements import CreateIndex, CreateMaterializedView, CreateTable, CreateView
 from tests.scripts.golden import run_script, scripts
 
 
@@ -35,23 +37,32 @@ class Planner:
 
     def _run(self, statement: object) -> str:
         if isinstance(statement, CreateTable):
-            columns = tuple(c for c in statement.schema.columns if not c.name.startswith("__"))
-            key = () if statement.hidden_key else statement.schema.key
-            self.relations[statement.name] = Relation(statement.name, "table", columns, key, bag=statement.hidden_key)
+            self.relations[statement.name] = Relation(
+                statement.name, "table", statement.columns, statement.key, bag=statement.hidden_key
+            )
             return f"table {statement.name}"
+        names = Names(self.relations.values())
         if isinstance(statement, CreateView):
-            raise DefinitionError("named queries are tried in tests/sql")
-        assert isinstance(statement, CreateMaterializedView)
-        return self._compiled(statement)
+            found = check(statement.query, names, statement.source)
+            columns = tuple(Column(name, type) for name, type in found.columns)
+            self.relations[statement.name] = Relation(
+                statement.name, "named query", columns, query=to_sql(statement.query)
+            )
+            return f"view {statement.name}"
+        assert isinstance(statement, CreateMaterializedView | CreateIndex)
+        return self._compiled(statement, names)
 
-    def _compiled(self, statement: CreateMaterializedView) -> str:
+    def _compiled(self, statement: CreateMaterializedView | CreateIndex, names: Names) -> str:
         lines: list[str] = []
 
         def trace(rule: str, relation: PlanRelation) -> None:
             lines.append(f"{rule}:\n" + "\n".join("  " + line for line in outline(relation).splitlines()))
 
-        view = compile_view(statement, Names(self.relations.values()), trace)
-        self.relations[view.name] = view.named
+        if isinstance(statement, CreateIndex):
+            view = compile_index(statement, names, trace)
+        else:
+            view = compile_view(statement, names, trace)
+            self.relations[view.name] = view.named
         self.views.append(view)
         lines += [f"notice: {notice}" for notice in view.notices]
         shown = explain_text(plan_views(self.views), [view.name])

@@ -33,7 +33,7 @@ from everview.plan.expressions import Expr, Field
 from everview.plan.relations import TopK
 
 _NUMBERS = frozenset({"row_number", "rank", "dense_rank"})
-_TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
+_TURNED: dict[type[exp.Expr], type[exp.Binary]] = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
 
 
 @dataclass(frozen=True)
