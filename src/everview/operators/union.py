@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.change.entries import WEIGHT
+from everview.change.types import Type
 from everview.operators.flow import columns_of, empty_changes, together
 from everview.operators.members import MEMBER
 from everview.operators.work import Changes, Work
@@ -27,9 +28,14 @@ class UnionWorker(StepWorker):
             rows = self.gathered(number, packed)
             if len(rows):
                 sent = dict(zip(self.told["columns"], map(str, self.told["inputs"][number]), strict=True))
-                outputs = [(sent[field.name], field.type) for field in self.step.fields]
+                outputs = [(_typed(sent[field.name], field.type), field.type) for field in self.step.fields]
                 parts.append(self.computed(work, rows, outputs)[0])
         return together(self.step, parts)
+
+
+def _typed(sql: str, kind: Type) -> str:
+    """A part of a key that another input has and this one lacks is NULL of that type."""
+    return f"CAST(NULL AS {kind})" if sql == "NULL" else sql
 
 
 class RowsWorker(StepWorker):
