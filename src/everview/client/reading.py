@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from sqlglot import exp
 
-from everview.catalog import Catalog, Definitions, ViewDefinition, ViewStatus
-from everview.catalog.compiling import compiled_view
+from everview.catalog import Catalog, Definitions, Maintained, ViewDefinition, ViewStatus
+from everview.catalog.compiling import compiled_index, compiled_view
 from everview.change.schema import RESERVED
 from everview.change.types import Type
 from everview.client.evaluation import Answer, Connections, Source
@@ -53,11 +53,14 @@ class Context:
     def __post_init__(self) -> None:
         self.maintenance = Maintenance(self.store, self.catalog)
 
-    def compiled(self, view: ViewDefinition, definitions: Definitions) -> CompiledView:
-        """What a recorded view compiles to; remembered, since a definition never changes."""
-        identity = view.id, view.version
+    def compiled(self, found: Maintained, definitions: Definitions) -> CompiledView:
+        """What a recorded view or index compiles to; remembered, since a definition never changes."""
+        identity = found.id, found.version
         if identity not in self._compiled:
-            self._compiled[identity] = compiled_view(view, definitions)
+            if isinstance(found, ViewDefinition):
+                self._compiled[identity] = compiled_view(found, definitions)
+            else:
+                self._compiled[identity] = compiled_index(found, definitions)
         return self._compiled[identity]
 
     def answer(

@@ -13,9 +13,10 @@ from everview.change.schema import Column
 from everview.change.types import BIGINT, BOOLEAN, VARCHAR
 from everview.client.reading import Context
 from everview.client.result import Result, ResultColumn
+from everview.client.statements.indexes import define_index
 from everview.client.statements.views import with_session_options
-from everview.errors import DefinitionError, UnknownObjectError
-from everview.plan.compile import CompiledView, compile_view, plan_views
+from everview.errors import UnknownObjectError
+from everview.plan.compile import CompiledView, compile_index, compile_view, plan_views
 from everview.plan.explain import explain_json, explain_svg, explain_text
 from everview.plan.expressions import quoted
 from everview.sql.check import check
@@ -41,7 +42,11 @@ def explain(context: Context, statement: Explain) -> Result:
     shared with the views of the group it would be in."""
     definitions = context.catalog.definitions()
     compiled, group = _explained(context, statement, definitions)
-    others = [context.compiled(view, definitions) for view in definitions.views(group) if view.columns]
+    others = [
+        context.compiled(found, definitions)
+        for found in definitions.maintained()
+        if found.group == group and found.columns
+    ]
     before_images = context.store.log.guarantees.before_images
     plan = plan_views([*(one for one in others if one.name != compiled.name), compiled], before_images)
     column = [ResultColumn("plan", VARCHAR)]
@@ -64,9 +69,7 @@ def _explained(context: Context, statement: Explain, definitions: Definitions) -
         known = group.lower() in {one.name.lower() for one in definitions.groups()}
         return compile_view(with_session_options(context, asked), names), group if known else MAIN
     if isinstance(asked, CreateIndex):
-        raise DefinitionError(
-            "an index cannot be explained yet", hint="explain the view with the same columns and its key"
-        )
+        return compile_index(asked, names), define_index(asked, definitions).group
     if isinstance(asked, CreateView):
         define_query(asked, definitions)
     name = _free_name(definitions, asked.name if isinstance(asked, CreateView) else "query")

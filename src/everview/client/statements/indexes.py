@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everview.catalog import MAIN, Derived, Draft, IndexDefinition, ViewDefinition
+from everview.catalog import MAIN, Definitions, Derived, Draft, IndexDefinition, ViewDefinition
 from everview.change.schema import Column
 from everview.client.reading import Context
 from everview.client.result import Result
@@ -29,11 +29,11 @@ def create(context: Context, statement: CreateIndex) -> Result:
     return Result()
 
 
-def define_index(statement: CreateIndex, draft: Draft) -> IndexDefinition:
+def define_index(statement: CreateIndex, definitions: Definitions) -> IndexDefinition:
     """What is recorded of an index, checked against what is defined."""
-    found = draft.find(statement.on)
+    found = definitions.find(statement.on)
     if found is None:
-        draft.table(statement.on)  # says which table was probably meant
+        definitions.table(statement.on)  # says which table was probably meant
     if not isinstance(found, Table | ViewDefinition):
         raise DefinitionError(
             f"index {statement.name} cannot be on {statement.on}",
