@@ -22,7 +22,7 @@ from everview.store.embedded.chunks import MORE, read_heads, words_of
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epochs import require_kept
 from everview.store.embedded.large_bags import Ends, LargeBag, Region
-from everview.store.embedded.records import Door, check_keys, fetch, inverse, route, space_of
+from everview.store.embedded.records import Door, check_keys, fetch, inverse, order_of, route, space_of
 from everview.store.embedded.versions import Versions
 from everview.store.ragged import Ints, column_of, glue, lengths, offsets_of
 
@@ -48,10 +48,10 @@ class Bags:
     def of(table: StateTable, keys: Bytes, shards: int) -> Bags:
         check_keys(table, keys, KEY_LIMIT - FRAME)
         encoded = keys.dictionary_encode()
-        order = pc.array_sort_indices(encoded.dictionary)
-        sorted_keys = encoded.dictionary.take(order)
+        order = order_of(encoded.dictionary)
+        sorted_keys = encoded.dictionary.take(pa.array(order))
         path = route(sorted_keys, shards)
-        number = inverse(path.order)[inverse(order.to_numpy().astype(np.int64))]
+        number = inverse(path.order)[inverse(order)]
         sizes = lengths(path.keys).astype(">u2")
         framed = glue(space_of(table), column_of(sizes, np.arange(len(sizes) + 1) * 2), path.keys)
         of_row = number[encoded.indices.to_numpy()]

@@ -92,13 +92,13 @@ def route(keys: Bytes, shards: int) -> Route:
     if _ascending(keys):
         order = np.argsort(shard, kind="stable")
     else:
-        by_key = _sorted(keys)
+        by_key = order_of(keys)
         order = by_key[np.argsort(shard[by_key], kind="stable")]
     edges = np.searchsorted(shard[order], np.arange(shards + 1)).tolist()
     return Route(order, keys.take(pa.array(order)), edges)
 
 
-def _sorted(keys: Bytes) -> Ints:
+def order_of(keys: Bytes) -> Ints:
     """The order of the keys; short ones of one length are sorted as numbers."""
     width = narrow_width(keys)
     order: Ints = (
