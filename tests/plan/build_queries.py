@@ -318,6 +318,10 @@ OPERATORS = (
     "select id from orders qualify row_number() over (order by id) <= 5 and row_number() over (order by id) > 2",
     "select id, row_number() over (partition by customer order by id) between 2 and 3 as b from orders",
     "select id from orders o where exists (select count(*) from items i where i.order_id = o.id)",
+    "select id, customer in (select since from customers) as m, customer * 1.5 not in (select i.quantity from items i "
+    "where i.order_id = o.id) as n from orders o",
+    "select customer, count(*) as n, count(*) over () as m, 1 - count(*) over (order by customer) as k, sum(amount) "
+    "as s, sum(sum(amount)) filter (where count(*) > 1) over () as t from orders group by customer",
     "select id, exists (select max(line) from items i where i.order_id = o.id) as e from orders o",
     "select id, amount = all (select quantity from items i where i.order_id = o.id) as a, amount <> any (select "
     "quantity from items i where i.order_id = o.id) as b from orders o",

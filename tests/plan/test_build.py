@@ -70,6 +70,38 @@ def test_a_mistake_of_the_builder_is_not_hidden_in_a_re_evaluation(monkeypatch: 
         built("SELECT id FROM orders ORDER BY id LIMIT 3")
 
 
+SEVERAL = (
+    ("select id, (select page from visits v where v.customer = o.customer) as p from orders o", "line 1, column 20"),
+    ("select id from orders\nwhere amount = (select since from customers)", "line 2, column 24"),
+    ("select max((select line from items i where i.order_id = o.id)) as m from orders o", "line 1, column 20"),
+)
+
+
+@pytest.mark.parametrize(("text", "place"), SEVERAL)
+def test_a_value_of_several_rows_is_an_error_that_says_where(text: str, place: str) -> None:
+    relation = built(text).relation
+    for form in (relation, rewrite(relation)):
+        with pytest.raises(AssertionError, match=f"the subquery at {place} stands for one value and has [0-9]+ rows"):
+            evaluated(filled(0), form)
+
+
+NOT_ASKED = (
+    "select id, {} as p from orders o where id < 0",
+    "select id from orders o where id < 0 and amount = {}",
+    "select id, case when id < 0 then {} end as p from orders o",
+    "select o.id from (select id, customer from orders where id > 100) o where 1 = {}",
+)
+
+
+@pytest.mark.parametrize("text", NOT_ASKED)
+def test_a_value_of_several_rows_is_no_error_where_nobody_asks_for_it(text: str) -> None:
+    expected = sorted(filled(0).execute(text.format("NULL")).fetchall())
+    for link in ("v.customer = o.customer", "v.customer > 0"):
+        relation = built(text.format(f"(select length(page) from visits v where {link})")).relation
+        for form in (relation, rewrite(relation)):
+            assert sorted(evaluated(filled(0), form)) == expected
+
+
 def test_self_joins_and_nested_queries_keep_their_names_apart() -> None:
     found = built("SELECT o.id FROM orders o WHERE o.amount = (SELECT max(o.amount) FROM orders o)")
     names = {field.name for node in found.relation.walk() for field in node.fields}

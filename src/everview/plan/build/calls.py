@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-import duckdb
 from sqlglot import exp
 
 from everview.plan.build.context import Context, field_column, text_of
-from everview.plan.build.scopes import as_sort, inside
+from everview.plan.build.scopes import WRAPPERS, as_sort, inside
 from everview.plan.expressions import Expr, Field, parsed, written
 from everview.plan.relations import Call, Relation, Way
 from everview.plan.relations.sums import kept_as
+from everview.sql.settings import connect
 
 SUMS = frozenset({"count", "sum", "avg", "mean"})
 EXTREMES = frozenset({"min", "max"})
@@ -29,13 +29,12 @@ OPEN = frozenset(
     | {"arg_min_nulls_last", "arg_max_nulls_last", "json_group_array", "json_group_object"}
 )
 """Their result depends on the order of the rows."""
-_WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 @cache
 def aggregates() -> frozenset[str]:
     """The names of DuckDB's aggregates."""
-    with duckdb.connect() as connection:
+    with connect() as connection:
         rows = connection.execute(
             "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'"
         ).fetchall()
@@ -44,7 +43,7 @@ def aggregates() -> frozenset[str]:
 
 def function_of(node: exp.Expr) -> str:
     """The name of the function that a node calls, in lower case; empty where it calls none."""
-    while isinstance(node, _WRAPPERS):
+    while isinstance(node, WRAPPERS):
         node = node.this
     if not isinstance(node, exp.Func):
         return ""
@@ -56,7 +55,7 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is a call of an aggregate. sqlglot knows some by name only, and calls some
     operators functions, whose text may well begin with an aggregate."""
     bare = node
-    while isinstance(bare, _WRAPPERS):
+    while isinstance(bare, WRAPPERS):
         bare = bare.this
     if isinstance(bare, exp.AggFunc | exp.Anonymous):
         return function_of(bare) in aggregates()
@@ -69,7 +68,7 @@ def aggregate_calls(node: exp.Expr) -> Iterator[exp.Expr]:
         return
     if isinstance(node, exp.Window):
         function = node.this
-        while isinstance(function, _WRAPPERS):
+        while isinstance(function, WRAPPERS):
             function = function.this
         parts = [*function.iter_expressions(), *(p for k, p in _parts(node) if k != "this")]
         for part in parts:
@@ -133,7 +132,7 @@ def _arguments(inner: exp.Expr) -> tuple[list[exp.Expr], bool, list[exp.Ordered]
     if isinstance(inner, exp.WithinGroup):
         order = list(inner.expression.expressions)
         inner = inner.this
-    while isinstance(inner, _WRAPPERS):
+    while isinstance(inner, WRAPPERS):
         inner = inner.this
     for _, part in _parts(inner):
         if isinstance(part, exp.Order):

@@ -18,16 +18,18 @@ values it would have there are kept beside the piece.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from everview.change.types import BIGINT, BOOLEAN
 from everview.plan.build import joins
-from everview.plan.build.context import NoOperator, field_column
+from everview.plan.build.context import Context, NoOperator, field_column
 from everview.plan.build.scopes import Stage, by_key
-from everview.plan.expressions import Definition, Expr, Field, of_field, quoted
-from everview.plan.relations import Aggregate, Call, Equality, Join, JoinKind, Relation, Sort, Way, project
+from everview.plan.expressions import Expr, Field, of_field, quoted
+from everview.plan.relations import Aggregate, Call, Equality, Join, JoinKind, Relation, Sort, Way
+from everview.sql.positions import START, position_of
 
 
 @dataclass(frozen=True)
@@ -119,32 +121,41 @@ def attach_rows(stage: Stage, piece: Piece, outer: bool, place: exp.Expr) -> lis
     return list(piece.outputs)
 
 
-def single(stage: Stage, piece: Piece, place: exp.Expr) -> Piece:
-    """The piece with one row at most for each set of linked values; more are an error when they occur."""
+def value(stage: Stage, piece: Piece, place: exp.Expr) -> str:
+    """Join a piece of one column that stands for a value; the text of the value. Where the piece has
+    several rows for one row of the stage, evaluating the value for that row is an error."""
     if set(piece.relation.key) <= set(piece.linked):
-        return piece
+        (text,) = attach(stage, piece, place)
+        return text
     if piece.rest:
         raise NoOperator("a subquery linked by more than equalities", place)
     context, relation = stage.context, piece.relation
-    (output,) = piece.outputs
-    field = relation.field(output)
+    field = relation.field(piece.outputs[0])
     order = by_key(relation)
     first = Call(
         replace(field, name=context.names.fresh("first"), nullable=True, hidden=False),
         "first",
         (of_field(field),),
         order=order,
-        sql=f"FIRST({quoted(output)} ORDER BY {', '.join(map(str, order))})",
+        sql=f"FIRST({quoted(field.name)} ORDER BY {', '.join(map(str, order))})",
     )
     groups = tuple((relation.field(name), of_field(relation.field(name))) for name in piece.linked)
     count = count_call(context.names.fresh("count"))
-    grouped = Aggregate(relation, groups, (first, count))
-    many = "error('a subquery that stands for one value has given several rows')"
-    value = f"CASE WHEN {quoted(count.field.name)} > 1 THEN {many} ELSE {quoted(first.field.name)} END"
-    shown: list[Definition] = [(f, e) for f, e in ((g, of_field(g)) for g, _ in groups)]
-    result = Field(context.names.fresh(output), field.type)
-    shown.append((result, context.one(f"CAST({value} AS {field.type})", grouped)))
-    return replace(piece, relation=project(grouped, shown), outputs=(result.name,))
+    grouped = replace(piece, relation=Aggregate(relation, groups, (first, count)))
+    row = stage.relation.key
+    found, total = attach(stage, replace(grouped, outputs=(first.field.name, count.field.name)), place)
+    several = f"CAST({_several(context, place, total, row)} AS {field.type})"
+    return f"CASE WHEN {total} > 1 THEN {several} ELSE {found} END"
+
+
+def _several(context: Context, place: exp.Expr, total: str, row: Sequence[str]) -> str:
+    """The error of a value that several rows claim. It tells of the row that asks for the value: so
+    it is evaluated for rows that ask, and no rule moves it to where there are others."""
+    at = position_of(place, context.text) or START
+    said = f"the subquery at line {at.line}, column {at.column} stands for one value and has "
+    asking = " || ', ' || ".join(f"COALESCE(CAST({quoted(name)} AS VARCHAR), 'NULL')" for name in row)
+    told = f"'{said}' || CAST({total} AS VARCHAR) || ' rows'" + (f" || ' for ' || {asking}" if row else "")
+    return f"ERROR({told})"
 
 
 def count_call(name: str, argument: Expr | None = None) -> Call:

@@ -20,6 +20,9 @@ from everview.plan.build.context import Context, NoOperator, field_column, text_
 from everview.plan.expressions import Expr
 from everview.plan.relations import Filter, Relation, Sort
 
+WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+"""What may stand around the call of an aggregate or window function."""
+
 Columns = dict[tuple[str, str], str]
 """(table alias, column), both in lower case, to the field."""
 
@@ -38,19 +41,21 @@ class Stage:
         """The tree over fields."""
         return self._computed(lowered(node, self.columns))
 
-    def _computed(self, tree: exp.Expr) -> exp.Expr:
+    def _computed(self, tree: exp.Expr, call: bool = False) -> exp.Expr:
         """What is known as a whole goes before its parts; once its parts are replaced, it may be known
-        by what it has become: a window over aggregates is."""
+        by what it has become: a window over aggregates is. A ``call`` is what a window computes, which
+        is no aggregate, whatever it looks like."""
         if not self.known or isinstance(tree, exp.Identifier):
             return tree
-        name = None if _windowed(tree) else self.known.get(text_of(tree))
+        name = None if call else self.known.get(text_of(tree))
         if name is not None:
             return field_column(name)
+        passes = isinstance(tree, exp.Window) or (call and isinstance(tree, WRAPPERS))
         for part in list(tree.iter_expressions()):
-            changed = self._computed(part)
+            changed = self._computed(part, passes and part is tree.this)
             if changed is not part:
                 part.replace(changed)
-        name = None if _windowed(tree) else self.known.get(text_of(tree))
+        name = None if call else self.known.get(text_of(tree))
         return tree if name is None else field_column(name)
 
     def texts(self, nodes: Iterable[exp.Expr]) -> list[str]:

@@ -25,7 +25,7 @@ from everview.plan.build.context import NoOperator, field_column, nullable, text
 from everview.plan.build.links import Piece
 from everview.plan.build.scopes import Stage, has_query
 from everview.plan.expressions import Field, of_field, parsed, quoted
-from everview.plan.relations import Aggregate, Call, Join, JoinKind, Way
+from everview.plan.relations import Aggregate, Call, Equality, Join, JoinKind, Way
 
 
 def keep(stage: Stage, condition: exp.Expr) -> None:
@@ -166,8 +166,7 @@ def _value(stage: Stage, node: exp.Expr) -> str:
     piece = around.linked(stage, _query(node) if _is_bare(node) else node)
     if len(piece.outputs) != 1:
         raise NoOperator("a subquery of several columns as a value", node)
-    (text,) = links.attach(stage, links.single(stage, piece, node), node)
-    return text
+    return links.value(stage, piece, node)
 
 
 def _is_bare(node: exp.Expr) -> bool:
@@ -189,17 +188,21 @@ def _member(stage: Stage, node: exp.In) -> str:
         raise NoOperator("IN of a subquery linked in this way", node)
     value = stage.expr(sides[0])
     (output,) = piece.outputs
+    made = joins.equality(stage.context, value, of_field(piece.relation.field(output)))
+    if made is None:
+        raise NoOperator("IN of values of different types", node)
+    if made.right.field is None:  # members are counted as what they are compared as
+        member = Field(stage.context.names.fresh("member"), made.right.type)
+        piece = replace(piece, relation=stage.context.extended(piece.relation, [(member, made.right)]))
+        output = member.name
     total, filled = links.attach(stage, links.counted(stage, piece, argument=output), node)
     matches = links.counted(stage, piece, more=(output,))
-    count, member = matches.outputs
-    made = joins.equality(stage.context, value, of_field(matches.relation.field(member)))
-    if made is None or made.right.field is None:
-        raise NoOperator("IN of values of different types", node)
-    keys = (*links.equalities(stage, matches), made)
+    count, same = matches.outputs
+    keys = (*links.equalities(stage, matches), Equality(made.left, of_field(matches.relation.field(same))))
     stage.relation = Join(JoinKind.LEFT, stage.relation, matches.relation, keys)
     return (
         f"CASE WHEN NOT {quoted(count)} IS NULL THEN TRUE WHEN COALESCE({total}, 0) = 0 THEN FALSE "
-        f"WHEN {value.sql} IS NULL OR {filled} < {total} THEN NULL ELSE FALSE END"
+        f"WHEN ({value.sql}) IS NULL OR {filled} < {total} THEN NULL ELSE FALSE END"
     )
 
 
