@@ -9,6 +9,7 @@ losing the extreme costs a look at the next one and never at the group.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,7 @@ class ExtremeWorker(StepWorker):
         self._key: list[Typed] = [(sql, part.type) for sql, part in zip(step.parameters["key"], state.key, strict=True)]
         self._value: Typed = (step.parameters["value"], state.order[0].type)
         self._filter: str | None = step.parameters["filter"]
-        self._values = Keys(state.order, state.name)
+        self._values = Keys((replace(state.order[0], nullable=False),), state.name)  # nulls are no values
         self._ends: tuple[tuple[str, str], ...] = step.parameters["ends"]
         self.key_names: tuple[str, ...] = step.parameters["key names"]
 
