@@ -229,6 +229,17 @@ def test_a_chunk_stays_whole_where_no_bound_is_short_enough(files: Files, views:
 
 
 @pytest.mark.parametrize("size", [3, 2000])
+def test_bags_whose_ends_nobody_asks_for_are_written_like_others(views: EmbeddedViews, size: int) -> None:
+    number = begin(views).epoch
+    views.add_to_bags(TABLE, number, changes((b"k", entry, 1) for entry in NARROW[:size]))
+    views.add_to_bags(TABLE, number, changes([]))
+    views.commit("main", number)
+    assert bag(views, TABLE, b"k", number) == dict.fromkeys(NARROW[:size], 1)
+    with pytest.raises(StaleEpochError):
+        views.add_to_bags(TABLE, number, changes([(b"k", NARROW[0], 1)]))
+
+
+@pytest.mark.parametrize("size", [3, 2000])
 def test_a_retry_writes_the_same_bytes_over_a_half_written_epoch(files: Files, views: EmbeddedViews, size: int) -> None:
     keys = [b"%d" % key for key in range(12)]
     start = [(key, entry, 1) for key in keys for entry in NARROW[:size:2]]
@@ -247,6 +258,8 @@ def test_a_retry_writes_the_same_bytes_over_a_half_written_epoch(files: Files, v
     second = views.write_bags(TABLE, number, step)
     assert contents(files) == content
     assert ends(first) == ends(second)
+    views.add_to_bags(TABLE, number, step)
+    assert contents(files) == content
     one_by_one = list(zip(*(part.to_pylist() for part in _parts(step)), strict=True))
     for key in keys:
         views.write_bags(TABLE, number, changes(row for row in one_by_one if row[0] == key))

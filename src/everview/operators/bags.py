@@ -63,7 +63,7 @@ class PartitionWorker(StepWorker):
         members = rows[MEMBER] if self.members is not None else None
         keys = self.stored.keys(key, len(rows), members)
         entries = self.stored.entries(changes, order)
-        work.states.write_bags(self.stored.table, BagRows(keys, entries, one_array(rows[WEIGHT])))
+        work.states.add_to_bags(self.stored.table, BagRows(keys, entries, one_array(rows[WEIGHT])))
         return changes
 
 

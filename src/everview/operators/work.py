@@ -42,6 +42,9 @@ class States(Protocol):
 
     def write_bags(self, table: StateTable, changes: BagRows) -> BagEnds: ...
 
+    def add_to_bags(self, table: StateTable, changes: BagRows) -> None:
+        """The same where nobody asks for the ends."""
+
 
 @dataclass(frozen=True)
 class Written:
@@ -66,6 +69,9 @@ class Written:
     def write_bags(self, table: StateTable, changes: BagRows) -> BagEnds:
         return self.views.write_bags(table, self.epoch, changes)
 
+    def add_to_bags(self, table: StateTable, changes: BagRows) -> None:
+        self.views.add_to_bags(table, self.epoch, changes)
+
 
 @dataclass(frozen=True)
 class Dry:
@@ -88,6 +94,9 @@ class Dry:
 
     def write_bags(self, table: StateTable, changes: BagRows) -> BagEnds:
         return self.views.preview_bags(table, changes, self.as_of)
+
+    def add_to_bags(self, table: StateTable, changes: BagRows) -> None:
+        """Nothing: bags are read as of the last epoch only."""
 
 
 def everything(keys: Bytes) -> Mask:

@@ -372,6 +372,9 @@ class ViewStore(StateReader, Protocol):
         """Add (or take away, where the count is negative) entries of bags. All changes of one
         bag in one epoch come in one call."""
 
+    def add_to_bags(self, table: StateTable, epoch: int, changes: BagRows) -> None:
+        """The same for callers who need not know where the bags begin and end."""
+
     def sweep(self, group: str) -> int:
         """Remove the tombstones of committed epochs; returns how many."""
 

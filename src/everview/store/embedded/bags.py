@@ -60,18 +60,24 @@ from everview.store.ragged import (
 
 
 def write_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int, changes: BagRows) -> BagEnds:
-    found = _merge(doors, table, changes, epoch - 1)
-    if found is None:
+    merged = _merge(doors, table, changes, epoch - 1)
+    if merged is None:
         return _NO_ENDS
-    merged, ends = found
+    ends = _ends_of(doors, table, merged, epoch - 1)
     _write(core, table, epoch, merged)
     return ends
 
 
+def add_to_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int, changes: BagRows) -> None:
+    merged = _merge(doors, table, changes, epoch - 1)
+    if merged is not None:
+        _write(core, table, epoch, merged)
+
+
 def preview_bags(doors: Sequence[Door], table: StateTable, changes: BagRows, as_of: int) -> BagEnds:
     """First and last entries as they would be, from the same columns, of which nothing is written."""
-    found = _merge(doors, table, changes, as_of)
-    return _NO_ENDS if found is None else found[1]
+    merged = _merge(doors, table, changes, as_of)
+    return _NO_ENDS if merged is None else _ends_of(doors, table, merged, as_of)
 
 
 _NO_ENDS = BagEnds(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY)
@@ -83,13 +89,14 @@ class _Merged:
 
     bags: Bags
     regions: Regions
+    before: Sums
     content: Content
     counts: Ints
     base: tuple[Ints, Ints, Mask]
     """Where the chunks as they were stand among the records of the regions."""
 
 
-def _merge(doors: Sequence[Door], table: StateTable, changes: BagRows, as_of: int) -> tuple[_Merged, BagEnds] | None:
+def _merge(doors: Sequence[Door], table: StateTable, changes: BagRows, as_of: int) -> _Merged | None:
     _check(table, changes)
     if not len(changes.keys):
         return None
@@ -99,16 +106,12 @@ def _merge(doors: Sequence[Door], table: StateTable, changes: BagRows, as_of: in
     heads, old = decode(regions.records.data, *base, table.name)
     alphabet, (old_codes, new_codes) = in_one_alphabet([old.entries, entries_of(changes.entries)])
     change = add_up(regions.of_row, new_codes, changes.counts.cast(pa.int64()).to_numpy(), len(regions.bag))
-    merged = merge(Sums(offsets_of(heads.size), old_codes, old.counts), change)
+    before = Sums(offsets_of(heads.size), old_codes, old.counts)
+    merged = merge(before, change)
     if len(merged.counts) and merged.counts.min() < 0:
         raise _negative(table, bags, regions, merged, alphabet)
-    codes = merged.codes
-    content = Content(alphabet, codes, merged.edges, offsets_of(alphabet.sizes(codes)))
-
-    before = _ends(alphabet, old_codes, offsets_of(heads.size))
-    after = _ends(alphabet, codes, content.edges)
-    ends = _bag_ends(doors, table, bags, regions, content, before, after, as_of)
-    return _Merged(bags, regions, content, merged.counts, base), ends
+    content = Content(alphabet, merged.codes, merged.edges, offsets_of(alphabet.sizes(merged.codes)))
+    return _Merged(bags, regions, before, content, merged.counts, base)
 
 
 def _check(table: StateTable, changes: BagRows) -> None:
@@ -144,18 +147,13 @@ def _ends(alphabet: Alphabet, codes: Words, edges: Ints) -> tuple[Bytes, Bytes]:
     return alphabet.entries(first, absent), alphabet.entries(last, absent)
 
 
-def _bag_ends(
-    doors: Sequence[Door],
-    table: StateTable,
-    bags: Bags,
-    regions: Regions,
-    content: Content,
-    before: tuple[Bytes, Bytes],
-    after: tuple[Bytes, Bytes],
-    as_of: int,
-) -> BagEnds:
+def _ends_of(doors: Sequence[Door], table: StateTable, merged: _Merged, as_of: int) -> BagEnds:
     """A bag of one chunk ends where the chunk does; of the others only the ends are looked at."""
-    columns = [*before, *after]
+    bags, regions, content, before = merged.bags, merged.regions, merged.content, merged.before
+    columns = [
+        *_ends(content.alphabet, before.codes, before.edges),
+        *_ends(content.alphabet, content.codes, content.edges),
+    ]
     at = np.searchsorted(regions.bag, np.arange(len(bags)))
     if regions.chains:
         found: list[list[bytes | None]] = [[], [], [], []]

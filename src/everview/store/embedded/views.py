@@ -16,7 +16,7 @@ from everview.change.frontier import Frontier
 from everview.errors import SnapshotExpiredError
 from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Commit, Deletes, Puts, Records, StateTable
 from everview.store.embedded.bag_reads import bag_ends, read_bags
-from everview.store.embedded.bags import preview_bags, write_bags
+from everview.store.embedded.bags import add_to_bags, preview_bags, write_bags
 from everview.store.embedded.drops import drop_bags, drop_records
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.epochs import HISTORY, Epochs, committed_in
@@ -122,6 +122,10 @@ class EmbeddedViews(_Reads):
     def write_bags(self, table: StateTable, epoch: int, changes: BagRows) -> BagEnds:
         self._epochs.require_begun(table.group, epoch)
         return write_bags(self._core, self._doors, table, epoch, changes)
+
+    def add_to_bags(self, table: StateTable, epoch: int, changes: BagRows) -> None:
+        self._epochs.require_begun(table.group, epoch)
+        add_to_bags(self._core, self._doors, table, epoch, changes)
 
     def sweep(self, group: str) -> int:
         return sum(sweep_shard(self._core, shard, group) for shard in self._core.shards)
