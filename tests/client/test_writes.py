@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
+import threading
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -252,6 +253,22 @@ def test_a_table_that_gains_a_column_meanwhile_is_written_under_its_new_definiti
         shop.sql("ALTER TABLE orders ADD COLUMN more INTEGER; UPDATE orders SET more = 1")
         assert other.sql("UPDATE orders SET more = more + 1").rows() == [(3,)]
         assert rows(shop, "SELECT DISTINCT more FROM orders") == [(2,)]
+
+
+def test_updates_of_the_same_row_are_all_counted(shop: everview.Database, tmp_path: Path) -> None:
+    shop.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER); INSERT INTO t VALUES (1, 0)")
+
+    def work() -> None:
+        with everview.open(tmp_path / "store", durability="none") as own:
+            for _ in range(10):
+                own.sql("UPDATE t SET n = n + 1 WHERE id = 1")
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rows(shop, "SELECT n FROM t") == [(30,)]
 
 
 def _count_up(directory: str, pipe: Connection) -> None:

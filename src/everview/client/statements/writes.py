@@ -13,6 +13,10 @@ snapshot, and applied as one atomic batch once every row of it has been checked.
 INSERT replaces a row whose key exists, columns that are not named become null. An UPDATE that
 would give two rows one key is refused. Values are cast to the types of their columns, as DuckDB
 casts them in an INSERT.
+
+Statements that write what they read take turns, in all processes, so that of two UPDATEs that
+add one to a number neither is lost. A put through a table or a batch does not wait for them: if it
+comes between the reading and the writing of an UPDATE, the UPDATE's columns are the later ones.
 """
 
 from __future__ import annotations
@@ -41,6 +45,9 @@ from everview.store.contract import Snapshot, Table
 
 T = TypeVar("T")
 
+TURN = "statement"
+"""The lease of statements that write what they read."""
+
 _ATTEMPTS = 5
 """How often a write is tried while others change the definition of its table."""
 
@@ -49,7 +56,9 @@ _ATTEMPTS = 5
 
 
 def insert(context: Context, statement: Insert) -> Result:
-    return _counted(_repeated(lambda: _insert(context, statement)))
+    if statement.values is not None:
+        return _counted(_repeated(lambda: _insert(context, statement)))
+    return _in_turn(context, lambda: _insert(context, statement))
 
 
 def _insert(context: Context, statement: Insert) -> int:
@@ -92,7 +101,7 @@ def _check_given(table: Table, named: Sequence[Column]) -> None:
 
 
 def update(context: Context, statement: Update) -> Result:
-    return _counted(_repeated(lambda: _update(context, statement)))
+    return _in_turn(context, lambda: _update(context, statement))
 
 
 def _update(context: Context, statement: Update) -> int:
@@ -129,7 +138,7 @@ def _column(statement: Update, name: str) -> exp.Expr:
 
 
 def delete(context: Context, statement: Delete) -> Result:
-    return _counted(_repeated(lambda: _delete(context, statement)))
+    return _in_turn(context, lambda: _delete(context, statement))
 
 
 def _delete(context: Context, statement: Delete) -> int:
@@ -268,6 +277,12 @@ def _reading(context: Context, statement: Statement) -> Iterator[_Reading]:
 
 def _named_table(found: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
     return pa.Table.from_batches([found]).rename_columns(list(names))
+
+
+def _in_turn(context: Context, work: Callable[[], int]) -> Result:
+    """Nobody else writes what it has read meanwhile."""
+    with context.store.lease(TURN, None):
+        return _counted(_repeated(work))
 
 
 def _repeated(work: Callable[[], T]) -> T:
