@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from everview.plan.build.context import Context, NoOperator
@@ -16,15 +18,20 @@ from everview.sql.statements import Select
 from everview.sql.typer import typer
 from tests.plan.build_queries import OPERATORS, REEVALUATED
 from tests.plan.evaluate import evaluated
+from tests.plan.random_building import filled as random_filled
+from tests.plan.random_building import names as random_names
 from tests.plan.shop import filled, relations
+from tests.queries.random_queries import random_query
 
 
-def reevaluated(text: str) -> Reevaluate | None:
+def reevaluated(text: str, names: Names | None = None) -> Reevaluate | None:
     """A query as one re-evaluation, as if there were no operators; None where it reads no table."""
     (statement,) = parse(text)
     assert isinstance(statement, Select)
-    checked = check(statement.query, Names(relations()), text)
+    checked = check(statement.query, names or Names(relations()), text)
     context = Context(typer(), {source.name.lower(): source for source in checked.uses}, text)
+    for name, _ in checked.columns:
+        context.names.fresh(name)
     found = whole(context, checked.tree, None, NoOperator("anything", checked.tree)).relation
     return found if isinstance(found, Reevaluate) else None
 
@@ -158,3 +165,15 @@ def test_open_orders_of_a_re_evaluated_text_are_settled_by_the_key(text: str, se
                 connection.execute(f"CREATE TABLE other AS SELECT * FROM {table} ORDER BY hash({table})")
                 connection.execute(f"DROP TABLE {table}; ALTER TABLE other RENAME TO {table}")
             assert sorted(map(repr, evaluated(connection, found))) == expected
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_queries_are_split_only_by_what_keeps_their_answers(seed: int) -> None:
+    text = random_query(random.Random(f"split {seed}"), depth=1).text
+    node = reevaluated(text, random_names())
+    if node is None:
+        return
+    found = split_reevaluations(settle_ties(node))
+    assert isinstance(found, Reevaluate)
+    if found.partition:
+        evaluated(random_filled(seed % 3), found)

@@ -80,7 +80,8 @@ def _group_keys(query: exp.Select) -> list[str]:
     """The group's columns, where GROUP BY says them in full."""
     group = query.args["group"]
     plain = not any(group.args.get(word) for word in ("all", "rollup", "cube", "grouping_sets"))
-    named = plain and not any(isinstance(found, exp.Literal) for found in group.expressions)
+    other = (exp.Literal, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
+    named = plain and not any(isinstance(found, other) for found in group.expressions)
     return [written(found) for found in group.expressions] if named else []
 
 
