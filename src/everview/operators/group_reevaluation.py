@@ -3,8 +3,8 @@
     Δγ(R)  =  Σ over touched groups g of  γ(R(g) + ΔR(g)) − γ(R(g))
 
 A change costs what the rows of its group cost. Of a group, the row before goes and the row after
-comes; a group without rows has none, but the group of a query without GROUP BY columns, which is
-there over nothing too.
+comes; a group without rows has none, but the group of a query, or of a grouping set, without any
+column, which is there over nothing too.
 
 A part of an aggregate: whoever puts parts together asks for the values of groups that only other
 parts saw a change of.
@@ -51,7 +51,7 @@ class GroupReevaluationWorker(StepWorker):
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         changes = self.gathered(0, inputs[0])
         parts = [self._changes(work, touched) for touched in self._partitions.touched(work, changes)]
-        if not self.key_names and work.first(self.step):
+        if self.told["always"] and work.first(self.step):
             parts.append(self._beginning(work, changes))
         return condensed(together(self.step, parts))
 
@@ -97,8 +97,9 @@ class GroupReevaluationWorker(StepWorker):
         there = np.array([], np.int64) if not parts else pa.concat_tables([p.select([UNIT]) for p in parts])[UNIT]
         units = np.asarray(there, np.int64)
         found = pa.concat_tables([part.drop_columns([UNIT]) for part in parts]) if parts else self._none()
-        if not self.key_names:
-            wanted = (2 * np.arange(len(touched.groups))[:, None] + np.array(sides, np.int64)).ravel()
+        if self.told["always"]:
+            ever = pc.is_in(touched.groups[KEY], value_set=one_array(self._always(work)[KEY]))
+            wanted = 2 * np.flatnonzero(ever.to_numpy())[:, None] + np.array(sides, np.int64)
             empty = np.setdiff1d(wanted, one_array(rows[UNIT]).to_numpy())
             over_nothing = self._over_nothing(work)
             if len(empty) and over_nothing is not None:
@@ -109,19 +110,30 @@ class GroupReevaluationWorker(StepWorker):
     # -------------------------------------------------------------- over nothing
 
     def _beginning(self, work: Work, changes: Changes) -> Changes:
-        """The groups of a query without GROUP BY columns that no change touches when it begins."""
-        members = np.arange(1 if self.members is None else len(self.members), dtype=np.int32)
-        if self.members is not None and len(changes):
-            members = np.setdiff1d(members, one_array(changes[MEMBER]).to_numpy())
-        elif len(changes):
-            members = members[:0]
-        owned = bool(work.owns(self._bags.stored.bare((), 1))[0])
+        """The groups that are always there and that no change touches when the step begins."""
+        groups = self._always(work)
+        touched = one_array(self._bags.with_keys(changes)[KEY])
+        keys = self._bags.stored.bare([groups[name] for name in self._bags.key_columns], len(groups))
+        new = ~pc.is_in(groups[KEY], value_set=touched).to_numpy() & work.owns(keys)
+        groups = groups.filter(pa.array(new))
         found = self._over_nothing(work)
-        if not len(members) or not owned or found is None:
+        if not len(groups) or found is None:
             return together(self.step, ())
-        groups = pa.table({MEMBER: pa.array(members)})
-        numbers = np.arange(len(members))
+        numbers = np.arange(len(groups))
         return self._rows(groups, 2 * numbers + 1, found.take(pa.array(0 * numbers)))
+
+    def _always(self, work: Work) -> pa.Table:
+        """The groups that are there even over nothing: the columns of the key, the member, KEY."""
+        rows = self.told["always"]
+        members = 1 if self.members is None else len(self.members)
+        spread = pa.array(np.tile(np.arange(len(rows)), members))
+        found: dict[str, pa.Array] = {}
+        for number, (name, part) in enumerate(zip(self._bags.key_columns, self._bags.stored.state.key, strict=True)):
+            query = " UNION ALL ".join(f"SELECT CAST({row[number]} AS {part.type})" for row in rows)
+            found[name] = one_array(work.evaluator.query(query, [(name, part.type)], {})[name]).take(spread)
+        if self.members is not None:
+            found[MEMBER] = pa.array(np.repeat(np.arange(members, dtype=np.int32), len(rows)))
+        return self._bags.with_keys(pa.table(found or {"__n": spread}))
 
     def _over_nothing(self, work: Work) -> pa.Table | None:
         kinds = {field.name: field.type.arrow for field in self.sources[0].fields}

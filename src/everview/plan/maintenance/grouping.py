@@ -19,13 +19,14 @@ evaluated again are in no order and are read whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from everview.change.schema import KeyPart
 from everview.change.types import BIGINT, Type
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
 from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.failing import computed_first, settled
 from everview.plan.maintenance.joining import by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
 from everview.plan.maintenance.names import above, computed_name
@@ -43,15 +44,19 @@ def aggregate(relation: Aggregate, needed: frozenset[str], context: Context) -> 
     )
     below = context.stream(relation.input, read)
     key = [below.over(expression) for _, expression in relation.groups]
+    asked = [one for call in calls if call.way is not Way.GENERAL for one in call.reads]
+    first = computed_first(context, below, [*key, *map(below.over, asked)])
+    texts = {one.sql: settled(first, below.over(one)) for one in asked}
+    key = [settled(first, one) for one in key]
+    below = first
     fields = [column for column, _ in relation.groups]
     if relation.sets:
         below, key = _expanded(relation, below, key, context)
         fields += [relation.set_number] if relation.set_number else []
     order = [one for _, one in sorted({one.sql: one for one in key}.items())]
-    parts = _Parts(context, below, order)
     always = [{one.sql: value for one, value in zip(key, values, strict=True)} for values in _always(relation)]
-    there = tuple(tuple(values[one.sql] for one in order) for values in always)
-    result = parts.together(calls, [parts.call(call) for call in calls], there)
+    parts = _Parts(context, below, order, tuple(tuple(values[one.sql] for one in order) for values in always))
+    result = parts.together(calls, [parts.call(call) for call in calls])
     names = {column.name: Expr(quoted(below.name_of(one)), one.type) for column, one in zip(fields, key, strict=True)}
     return replace(result, names=names | result.names)
 
@@ -75,11 +80,15 @@ Held = tuple[tuple[str, str], ...]
 class _Parts:
     """The parts of one aggregate: each is found or made when the first call needs it."""
 
-    def __init__(self, context: Context, below: Stream, key: Sequence[Expr]) -> None:
+    def __init__(
+        self, context: Context, below: Stream, key: Sequence[Expr], always: tuple[tuple[str, ...], ...]
+    ) -> None:
         self.context = context
         self.below = below
         self.key = tuple(key)
         self.by = tuple(one.sql for one in key)
+        self.always = always
+        """The groups that are there even over nothing: the values of the key."""
         self.subject = by_text(below.draft, self.by)
         self.used: dict[str, Stream] = {}
         self.counted = self._use(self._sums(below))
@@ -87,11 +96,11 @@ class _Parts:
 
     def call(self, call: Call) -> tuple[str, Held]:
         """The canonical text of a call, and what it is made of."""
-        arguments = [self.below.over(one).sql for one in call.arguments]
-        filtered = self.below.over(call.filter).sql if call.filter else None
         if call.way is Way.GENERAL:
             sql = replaced(call.sql, {name: found.sql for name, found in self.below.names.items()})
             return sql, self._evaluated(sql, call.field)
+        arguments = [self.texts[one.sql].sql for one in call.arguments]
+        filtered = self.texts[call.filter.sql].sql if call.filter else None
         distinct = call.distinct and call.way is Way.SUM
         sql = _text(call.function, arguments, distinct, filtered)
         if call.way is Way.EXTREME:
@@ -177,6 +186,7 @@ class _Parts:
         draft, slots = self.context.sketch.step(
             Operator.GROUP_REEVALUATION, [(rows, None)], {"key": self.by}, self.subject
         )
+        draft.parameters["always"] = self.always
         name = computed_name(self.below.labels, sql)
         draft.add("calls", name, (name, sql))
         draft.carry([*self._columns(), Field(name, column.type, column.nullable)])
@@ -205,9 +215,7 @@ class _Parts:
         held = [result.names[one.sql].sql for one in row]
         return result, tuple(held[: len(self.key)]), held[len(self.key) :]
 
-    def together(
-        self, calls: Sequence[Call], made: Sequence[tuple[str, Held]], always: tuple[tuple[str, ...], ...]
-    ) -> Stream:
+    def together(self, calls: Sequence[Call], made: Sequence[tuple[str, Held]]) -> Stream:
         """The step that puts the parts together."""
         order = sorted(self.used)
         parts = [self.used[named] for named in order]
@@ -227,7 +235,7 @@ class _Parts:
             "key": tuple(self.below.name_of(one) for one in self.key),
             "calls": tuple(said[name] for name in sorted(said)),
             "groups": order.index(self.counted.draft.fingerprint),
-            "always": always,
+            "always": self.always,
         }
         draft, slots = self.context.sketch.step(Operator.AGGREGATE, inputs, parameters, self.subject)
         for one in self.key:
