@@ -10,7 +10,7 @@ import sys
 import time
 
 from tests.oracle.random_scripts import random_script
-from tests.oracle.shrink import failure, shrunk
+from tests.oracle.shrink import failure, refusal, shrunk
 
 
 def main() -> int:
@@ -24,6 +24,9 @@ def main() -> int:
     seed, failed = asked.seed, 0
     while time.monotonic() < end and seed < asked.seed + asked.count:
         script = random_script(seed)
+        refused = refusal(script)
+        if refused is not None:
+            print(f"# seed {seed} draws what DuckDB does not take: {refused}", flush=True)
         how = failure(script)
         if how is not None:
             failed += 1

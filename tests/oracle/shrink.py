@@ -10,6 +10,7 @@ failure at all.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -28,11 +29,18 @@ T = TypeVar("T")
 Fails = Callable[[Script], bool]
 
 
-def failure(script: Script, played: Callable[[Script], None] = play) -> str | None:
-    """How a script fails, in a few words that stay the same while it shrinks; None where it does not."""
+def refusal(script: Script) -> str | None:
+    """What DuckDB has against the queries."""
     try:
         Base(script.tables).recomputed([(view.name, view.plain) for view in script.views], Frontier())
-    except duckdb.Error:
+    except duckdb.Error as error:
+        return str(error)
+    return None
+
+
+def failure(script: Script, played: Callable[[Script], None] = play) -> str | None:
+    """How a script fails, in a few words that stay the same while it shrinks; None where it does not."""
+    if refusal(script) is not None:
         return None
     try:
         played(script)
@@ -117,19 +125,20 @@ def _joined(script: Script, fails: Fails) -> Script:
 def _writes(script: Script, fails: Fails) -> Script:
     """Writes of fewer columns."""
     for number, epoch in enumerate(script.epochs):
-        for at in range(len(epoch.writes)):
-
-            def shorter(values: tuple[tuple[str, str], ...], number: int = number, at: int = at) -> Script:
-                writes = list(script.epochs[number].writes)
-                writes[at] = replace(writes[at], values=values)
-                epochs = list(script.epochs)
-                epochs[number] = replace(epochs[number], writes=tuple(writes))
-                return replace(script, epochs=tuple(epochs))
-
-            write = script.epochs[number].writes[at]
-            if not write.deletes:
-                script = shorter(_fewer(write.values, lambda some, make=shorter: bool(some) and fails(make(some))))
+        for at, write in enumerate(epoch.writes):
+            if write.deletes:
+                continue
+            make = functools.partial(_with_values, script, number, at)
+            script = make(_fewer(write.values, lambda some, make=make: bool(some) and fails(make(some))))
     return script
+
+
+def _with_values(script: Script, number: int, at: int, values: tuple[tuple[str, str], ...]) -> Script:
+    writes = list(script.epochs[number].writes)
+    writes[at] = replace(writes[at], values=values)
+    epochs = list(script.epochs)
+    epochs[number] = replace(epochs[number], writes=tuple(writes))
+    return replace(script, epochs=tuple(epochs))
 
 
 def _tables(script: Script, fails: Fails) -> Script:
