@@ -55,7 +55,8 @@ def aggregate(relation: Aggregate, needed: frozenset[str], context: Context) -> 
         fields += [relation.set_number] if relation.set_number else []
     order = [one for _, one in sorted({one.sql: one for one in key}.items())]
     always = [{one.sql: value for one, value in zip(key, values, strict=True)} for values in _always(relation)]
-    parts = _Parts(context, below, order, tuple(tuple(values[one.sql] for one in order) for values in always))
+    there = tuple(tuple(values[one.sql] for one in order) for values in always)
+    parts = _Parts(context, below, order, texts, there)
     result = parts.together(calls, [parts.call(call) for call in calls])
     names = {column.name: Expr(quoted(below.name_of(one)), one.type) for column, one in zip(fields, key, strict=True)}
     return replace(result, names=names | result.names)
@@ -81,10 +82,17 @@ class _Parts:
     """The parts of one aggregate: each is found or made when the first call needs it."""
 
     def __init__(
-        self, context: Context, below: Stream, key: Sequence[Expr], always: tuple[tuple[str, ...], ...]
+        self,
+        context: Context,
+        below: Stream,
+        key: Sequence[Expr],
+        texts: Mapping[str, Expr],
+        always: tuple[tuple[str, ...], ...],
     ) -> None:
         self.context = context
         self.below = below
+        self.texts = texts
+        """What arguments and filters are in columns of what is below."""
         self.key = tuple(key)
         self.by = tuple(one.sql for one in key)
         self.always = always

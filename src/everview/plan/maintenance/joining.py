@@ -6,16 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from everview.change.schema import KeyPart
-from everview.change.types import FLOATS, Kind
 from everview.plan.expressions import Expr, Field
 from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.failing import computed_first, settled
 from everview.plan.maintenance.model import Operator, Role, Shape
 from everview.plan.maintenance.names import pretty, side_prefix
 from everview.plan.maintenance.sketch import Draft, Located, StateDraft, Stream, place_by, renamed, with_prefix
 from everview.plan.relations import Join, JoinKind
 from everview.plan.relations.joins import Equality
 
-_LOOSE = FLOATS | {Kind.INTERVAL}
 _LEFT_ONLY = (JoinKind.SEMI, JoinKind.ANTI)
 
 
@@ -87,6 +86,9 @@ def rows_by(
 ) -> Stream:
     """A bag of rows for each key. One for each input and key, whoever reads it: a join's sides,
     groups and partitions that are evaluated again (paper 004, Example 6)."""
+    fields = list(fields)
+    first = computed_first(context, below, [*key, *(below.names[name] for name in fields)])
+    key, below = [settled(first, one) for one in key], first
     by = tuple(expression.sql for expression in key)
     draft, slots = context.sketch.step(
         Operator.PARTITION,
@@ -110,7 +112,7 @@ def bag_key(below: Stream, key: Sequence[Expr]) -> tuple[KeyPart, ...]:
     those of types in which equal values may look different (0.0 and -0.0, 1 month and 30 days):
     these are in the rows as well, so their part of the key has a name of its own."""
     return tuple(
-        replace(part, name=f"{part.name}#1") if part.type.kind in _LOOSE and part.name == column.name else part
+        replace(part, name=f"{part.name}#1") if part.type.has_lookalikes and part.name == column.name else part
         for part, column in zip(below.key_parts(key), map(below.field_of, key), strict=True)
     )
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 from everview.change.types import BLOB, BOOLEAN
 from everview.plan.expressions import Expr, Field, fields_of, of_field, parsed, quoted, replaced, written
 from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.failing import computed_first
 from everview.plan.maintenance.joining import bag_key, by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
 from everview.plan.maintenance.names import above, computed_name, pretty
@@ -49,6 +50,7 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
     order = [*relation.order, *(Sort(of_field(relation.input.field(name))) for name in relation.input.key)]
     read = frozenset().union(needed, *(sort.by.fields for sort in order), *(one.fields for one in relation.partition))
     below = context.stream(relation.input, read)
+    below = computed_first(context, below, below.names.values())
     key = [below.over(one) for one in relation.partition]
     by = tuple(one.sql for one in key)
     sorts: list[tuple[Expr, bool]] = []

@@ -1,0 +1,228 @@
+"""Expressions that may have no value: computed for a view before anything shares them.
+
+One sentence: where an expression can fail for some rows, a step of its own computes it first, so
+that a row without a value is left out of the views that asked for it, as a whole, and of no others.
+
+    SELECT customer, count(*), sum(CAST(note AS INTEGER)) FROM orders GROUP BY customer
+
+counts no order whose note is no number, and another view that counts the orders of each customer
+shares nothing with it that would make it lose them too.
+
+What cannot fail is known; of all else it is assumed that it can. That costs little: a step without
+state, and a PRE-AGGREGATION that is not shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from sqlglot import exp
+
+from everview.change.types import DOUBLE, FLOATS, INTEGERS, TEXTS, Kind, Type, decimal, parse_type
+from everview.errors import DefinitionError
+from everview.plan.expressions import Expr, parsed
+from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.model import Operator
+from everview.plan.maintenance.sketch import Stream
+
+_NARROW, _WIDEST = 18, 38
+_COMPARED = (
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+    exp.Between,
+    exp.In,
+    exp.Coalesce,
+    exp.Like,
+    exp.ILike,
+    exp.Lower,
+    exp.Upper,
+    exp.Trim,
+    exp.Length,
+    exp.DPipe,
+)
+_TRUTHS = (exp.And, exp.Or, exp.Not, exp.Is, exp.Paren, exp.Neg)
+
+
+def computed_first(context: Context, below: Stream, expressions: Iterable[Expr]) -> Stream:
+    """What is below, with those of the expressions computed that can fail. The expressions are in
+    columns of the draft; the new stream has, for each of them, a name that is its text."""
+    found = {one.sql: one for one in expressions}
+    kinds = {name: field.type for name, field in below.draft.columns.items()}
+    failing = sorted(sql for sql in found if can_fail(sql, kinds))
+    if not failing:
+        return below
+    draft, slots = context.sketch.step(
+        Operator.FILTER_PROJECT, [(below, None)], {"first": tuple(failing)}, below.draft.subject, meaning="project"
+    )
+    texts = {sql: found[sql] for sql in failing}
+    made = Stream(below.draft, below.labels, below.names | texts, below.slots).carried_by(
+        draft, [*below.names, *texts], slots
+    )
+    read = sorted({name for one in found.values() if one.sql not in texts for name in one.fields})
+    draft.carry(below.draft.columns[name] for name in read)
+    return made
+
+
+def settled(made: Stream, expression: Expr) -> Expr:
+    """The expression in columns of what :func:`computed_first` gave."""
+    return made.names.get(expression.sql, expression)
+
+
+def can_fail(sql: str, kinds: Mapping[str, Type]) -> bool:
+    """Whether an expression over columns of these types may have no value for some rows."""
+    return _can_fail(sql, tuple(sorted(kinds.items(), key=lambda pair: pair[0])))
+
+
+@lru_cache(maxsize=4096)
+def _can_fail(sql: str, kinds: tuple[tuple[str, Type], ...]) -> bool:
+    return not _safe(parsed(sql), dict(kinds))
+
+
+def _safe(node: exp.Expr, kinds: Mapping[str, Type]) -> bool:
+    below = list(node.iter_expressions())
+    match node:
+        case exp.Column():
+            return node.name in kinds
+        case exp.Literal() | exp.Boolean() | exp.Null():
+            return True
+        case exp.Cast() if not isinstance(node, exp.TryCast):
+            return _safe(node.this, kinds) and _widens(_kind(node.this, kinds), _kind(node, kinds))
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+            return all(_safe(one, kinds) for one in below) and _fits(node, kinds)
+        case exp.Case():
+            branches = [branch.args["true"] for branch in node.args["ifs"]]
+            last = node.args.get("default")
+            results = branches if last is None else [*branches, last]
+            return all(_safe(one, kinds) for one in below) and _alike(results, kinds)
+        case exp.If():
+            return all(_safe(one, kinds) for one in below)
+    if isinstance(node, _TRUTHS):
+        return all(_safe(one, kinds) for one in below) and not (isinstance(node, exp.Neg) and not _signed(node, kinds))
+    return isinstance(node, _COMPARED) and all(_safe(one, kinds) for one in below) and _alike(below, kinds)
+
+
+def _signed(node: exp.Neg, kinds: Mapping[str, Type]) -> bool:
+    """Whether the negative is a value of the type."""
+    kind = _kind(node.this, kinds)
+    return node.this.is_number or (kind is not None and kind.kind in (Kind.DECIMAL, *FLOATS))
+
+
+def _fits(node: exp.Expr, kinds: Mapping[str, Type]) -> bool:
+    """Whether the result of an operation always fits its type. Floats become infinite."""
+    kind = _kind(node, kinds)
+    return kind is not None and kind.kind in (Kind.DECIMAL, *FLOATS)
+
+
+def _alike(nodes: Iterable[exp.Expr], kinds: Mapping[str, Type]) -> bool:
+    """Whether values are compared as what they are: no text is made a number."""
+    found = {_family(_kind(node, kinds)) for node in nodes if not isinstance(node, exp.Null)}
+    return len(found) <= 1 and None not in found
+
+
+def _family(kind: Type | None) -> str | None:
+    if kind is None:
+        return None
+    if kind.kind in INTEGERS or kind.kind in FLOATS or kind.kind is Kind.DECIMAL:
+        return "number"
+    return "text" if kind.kind in TEXTS else str(kind)
+
+
+def _widens(source: Type | None, target: Type | None) -> bool:
+    """Whether every value of the one type is one of the other."""
+    if source is None or target is None:
+        return False
+    if source == target or target.kind in TEXTS or (target == DOUBLE and _family(source) == "number"):
+        return True
+    if source.kind in INTEGERS and target.kind in INTEGERS:
+        return _bits(source) < _bits(target) and _is_signed(source) <= _is_signed(target)
+    if source.kind is Kind.DECIMAL and target.kind is Kind.DECIMAL:
+        return source.scale <= target.scale and source.precision - source.scale <= target.precision - target.scale
+    return False
+
+
+def _bits(kind: Type) -> int:
+    return 8 * (kind.width or 0)
+
+
+def _is_signed(kind: Type) -> bool:
+    return not kind.kind.value.startswith("U")
+
+
+def _kind(node: exp.Expr, kinds: Mapping[str, Type]) -> Type | None:
+    """The type of a simple expression; None of others."""
+    match node:
+        case exp.Column():
+            return kinds.get(node.name)
+        case exp.Paren() | exp.Neg():
+            return _kind(node.this, kinds)
+        case exp.Boolean() | exp.And() | exp.Or() | exp.Not() | exp.Is():
+            return parse_type("BOOLEAN")
+        case exp.Lower() | exp.Upper() | exp.Trim() | exp.DPipe():
+            return parse_type("VARCHAR")
+        case exp.Length():
+            return parse_type("BIGINT")
+        case exp.Literal():
+            return _literal(node)
+        case exp.Cast():
+            return _named(node.to.sql(dialect="duckdb"))
+        case exp.Case():
+            return _kind(node.args["ifs"][0].args["true"], kinds)
+        case exp.Coalesce():
+            return _kind(node.this, kinds)
+        case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
+            return _result(node, _kind(node.left, kinds), _kind(node.right, kinds))
+    return parse_type("BOOLEAN") if isinstance(node, _COMPARED[:10]) else None
+
+
+def _literal(node: exp.Literal) -> Type | None:
+    text = str(node.this)
+    if node.is_string:
+        return parse_type("VARCHAR")
+    if "e" in text.lower():
+        return DOUBLE
+    digits = len(text.replace(".", ""))
+    return decimal(max(digits, 1), len(text.partition(".")[2])) if digits <= _WIDEST else None
+
+
+def _named(text: str) -> Type | None:
+    try:
+        return parse_type(text)
+    except DefinitionError:
+        return None
+
+
+def _result(node: exp.Expr, left: Type | None, right: Type | None) -> Type | None:
+    """Of an operation on numbers: DuckDB widens decimals as far as 18 digits, and wider ones as far
+    as 38; beyond, None."""
+    if left is None or right is None:
+        return None
+    if {left.kind, right.kind} & FLOATS and {_family(left), _family(right)} == {"number"}:
+        return DOUBLE
+    if Kind.DECIMAL not in (left.kind, right.kind) or isinstance(node, exp.Div):
+        return None
+    a, b = _as_decimal(left), _as_decimal(right)
+    if a is None or b is None:
+        return None
+    most = _NARROW if max(a.precision, b.precision) <= _NARROW else _WIDEST
+    if isinstance(node, exp.Mul):
+        return _decimal(a.precision + b.precision, a.scale + b.scale, most)
+    scale = max(a.scale, b.scale)
+    return _decimal(max(a.precision - a.scale, b.precision - b.scale) + scale + 1, scale, most)
+
+
+def _as_decimal(kind: Type) -> Type | None:
+    if kind.kind is Kind.DECIMAL:
+        return kind
+    digits = {1: 3, 2: 5, 4: 10, 8: 19}.get(kind.width or 0)
+    return decimal(digits, 0) if digits is not None and kind.kind in INTEGERS else None
+
+
+def _decimal(precision: int, scale: int, most: int) -> Type | None:
+    return decimal(precision, scale) if precision <= most and scale <= precision else None
