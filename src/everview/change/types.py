@@ -159,6 +159,11 @@ class Type:
         return self.kind not in NESTED
 
     @functools.cached_property
+    def has_lookalikes(self) -> bool:
+        """Whether values that are equal may look different: 0.0 and -0.0, 1 month and 30 days."""
+        return self.kind in FLOATS or self.kind is Kind.INTERVAL or any(t.has_lookalikes for _, t in self.children)
+
+    @functools.cached_property
     def arrow(self) -> pa.DataType:
         """The Arrow type of a column of this type."""
         if self.kind is Kind.DECIMAL:

@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.change.types import FLOATS, Kind
 from everview.errors import DamagedEntryError
 from everview.operators.evaluation import one_array
+from everview.operators.lookalikes import one_look
 from everview.operators.members import Numbers
-from everview.operators.stored import Keys, StoredRecords
+from everview.operators.stored import StoredRecords
 from everview.operators.work import Work
 from everview.store.contract import Bytes, Deletes, Puts
 
@@ -46,10 +46,6 @@ class Copies:
 
     def __init__(self, stored: StoredRecords) -> None:
         self.stored = stored
-        self._loose = [
-            Keys((part,), stored.state.name) if part.type.kind in FLOATS or part.type.kind is Kind.INTERVAL else None
-            for part in stored.state.key
-        ]
 
     def counted(
         self, work: Work, columns: Sequence[pa.Array | pa.ChunkedArray], members: pa.Array | None, changes: Counts
@@ -65,8 +61,8 @@ class Copies:
         chosen = np.flatnonzero(net.any(1))
         row = pa.array(first[chosen])
         values = [
-            one_array(column).take(row) if loose is None else _same(loose, one_array(column).take(row))
-            for column, loose in zip(columns, self._loose, strict=True)
+            one_look(one_array(column).take(row), part.type)
+            for column, part in zip(columns, self.stored.state.key, strict=True)
         ]
         keys = encoded.dictionary.take(pa.array(chosen))
         old = work.states.read(self.stored.table, keys)
@@ -100,12 +96,6 @@ class Copies:
             Puts(keys.take(kept), records, old.take(kept)),
             Deletes(keys.take(gone), old.take(gone)),
         )
-
-
-def _same(loose: Keys, column: pa.Array) -> pa.Array:
-    """Equal values as one."""
-    (found,) = loose.decode(loose.encode([column], len(column)))
-    return found
 
 
 def crossings(before: Numbers, after: Numbers) -> Numbers:

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from everview.change.schema import Column, KeyPart, Schema
 from everview.change.types import BLOB, BOOLEAN, Type
 from everview.operators.evaluation import one_array
+from everview.operators.lookalikes import one_look
 from everview.operators.members import MEMBER, TAG, Members
 from everview.plan.expressions import Field
 from everview.plan.maintenance import State
@@ -68,8 +69,8 @@ class Keys:
         if self._codec is None:
             return column_of(_NO_KEY * count, np.arange(count + 1))
         flat = [
-            one_array(column) if codec is None else _as_blob(codec, one_array(column))
-            for column, codec in zip(columns, self._nested, strict=True)
+            one_array(column) if codec is None else _as_blob(codec, one_look(one_array(column), part.type))
+            for column, codec, part in zip(columns, self._nested, self.parts, strict=True)
         ]
         return self._codec.encode_columns(flat)
 

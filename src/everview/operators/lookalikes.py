@@ -1,0 +1,39 @@
+"""Equal values made to look the same.
+
+One sentence: 0.0 and -0.0, all NaNs, 1 month and 30 days are equal in SQL, so before bytes are
+compared each of them becomes one of them, inside lists, structs and maps too.
+
+    >>> import pyarrow as pa
+    >>> one_look(pa.array([[0.0, -0.0], None], pa.list_(pa.float64())), parse_type("DOUBLE[]")).to_pylist()
+    [[0.0, 0.0], None]
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pyarrow as pa
+
+from everview.change.schema import KeyPart
+from everview.change.types import Kind, Type
+from everview.store.columns import list_array, list_counts, list_items
+from everview.store.keys import KeyCodec
+
+
+def one_look(column: pa.Array, kind: Type) -> pa.Array:
+    """A column of this type in which values are equal only if they are the same."""
+    if not kind.has_lookalikes:
+        return column
+    if kind.is_scalar:
+        codec = _codec(kind)
+        return codec.decode_columns(codec.encode_columns([column]))[0]
+    if kind.kind is Kind.STRUCT:
+        parts = [one_look(part, child) for part, (_, child) in zip(column.flatten(), kind.children, strict=True)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind.arrow), mask=column.is_null())
+    absent = column.is_null().to_numpy(zero_copy_only=False)
+    return list_array(kind, list_counts(column), one_look(list_items(column), kind.item), absent)
+
+
+@functools.cache
+def _codec(kind: Type) -> KeyCodec:
+    return KeyCodec([KeyPart("value", kind, nullable=True)], allow_nan=True)
