@@ -46,6 +46,13 @@ class Maintained:
         nodes: int = 4,
     ) -> None:
         self.store = EmbeddedStore.open(path, create=True, durability="none", before_images=before_images, nodes=nodes)
+        try:
+            self._define(tables, views, before_images)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def _define(self, tables: Mapping[str, Schema], views: Mapping[str, str], before_images: bool) -> None:
         catalog = Catalog(self.store.metadata)
         self.tables = {name: catalog.create_table(name, schema) for name, schema in tables.items()}
         self.queries = dict(views)

@@ -172,8 +172,8 @@ def values(pen: Pen) -> Text:
 
 @template
 def series(pen: Pen) -> Text:
-    table = pen.table()
-    return f"SELECT s.i, count(t.g) AS n FROM generate_series(0, 3) AS s(i) LEFT JOIN {table.name} AS t ON t.g = s.i GROUP BY s.i"
+    joined = f"generate_series(0, 3) AS s(i) LEFT JOIN {pen.table().name} AS t ON t.g = s.i"
+    return f"SELECT s.i, count(t.g) AS n FROM {joined} GROUP BY s.i"
 
 
 @template
@@ -289,18 +289,16 @@ def half_join(pen: Pen) -> Text:
 def join_using(pen: Pen) -> Text:
     one, other = pen.pair()
     kind = pen.pick("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
-    return f"SELECT g, l.{one.names[0]} AS a, r.{other.names[0]} AS b FROM {one.name} AS l {kind} {other.name} AS r USING (g)"
+    shown = f"g, l.{one.names[0]} AS a, r.{other.names[0]} AS b"
+    return f"SELECT {shown} FROM {one.name} AS l {kind} {other.name} AS r USING (g)"
 
 
 @template
 def natural_join(pen: Pen) -> Text:
     one, other = pen.pair()
-    left = (
-        f"(SELECT g, {one.names[0]} AS a FROM {one.name})"
-        if one.names[0] != "g"
-        else f"(SELECT g, x AS a FROM {one.name})"
-    )
-    return f"SELECT * FROM {left} AS l NATURAL {pen.pick('', 'LEFT ', 'FULL ')}JOIN (SELECT g, x AS b FROM {other.name}) AS r"
+    kind = pen.pick("JOIN", "LEFT JOIN", "FULL JOIN")
+    left, right = f"(SELECT g, x AS a FROM {one.name})", f"(SELECT g, x AS b FROM {other.name})"
+    return f"SELECT * FROM {left} AS l NATURAL {kind} {right} AS r"
 
 
 @template
@@ -317,7 +315,8 @@ def many_joins(pen: Pen) -> Text:
 @template
 def one_row_join(pen: Pen) -> Text:
     one, other = pen.pair()
-    return f"SELECT l.g, r.n, l.g = r.m AS most FROM {one.name} AS l CROSS JOIN (SELECT count(*) AS n, max(g) AS m FROM {other.name}) AS r"
+    right = f"(SELECT count(*) AS n, max(g) AS m FROM {other.name})"
+    return f"SELECT l.g, r.n, l.g = r.m AS most FROM {one.name} AS l CROSS JOIN {right} AS r"
 
 
 @template
@@ -358,15 +357,10 @@ def distinct_on(pen: Pen) -> Text:
 def set_operation(pen: Pen) -> Text:
     one, other = pen.pair()
     words = pen.pick("UNION", "INTERSECT", "EXCEPT", "INTERSECT ALL", "EXCEPT ALL")
-    alike = [
-        name
-        for name in one.names
-        if name in dict(other.columns) and dict(one.columns)[name] == dict(other.columns)[name]
-    ]
+    alike = [column[0] for column in one.columns if column in other.columns]
     columns = ", ".join(dict.fromkeys(["g", *pen.some(alike, 0)]))
-    return (
-        f"SELECT {columns} FROM {one.name}{pen.where(one)} {words} SELECT {columns} FROM {other.name}{pen.where(other)}"
-    )
+    left, right = (f"SELECT {columns} FROM {table.name}{pen.where(table)}" for table in (one, other))
+    return f"{left} {words} {right}"
 
 
 # ---------------------------------------------------------------- subqueries
@@ -377,7 +371,8 @@ def exists(pen: Pen) -> Text:
     one, other = pen.pair()
     word = pen.pick("EXISTS", "NOT EXISTS")
     more = pen.pick("", " AND r.g > 0", " AND l.g < r.x" if "x" in other.of(WHOLE) else "")
-    return f"SELECT {pen.columns(one, 'l.')} FROM {one.name} AS l WHERE {word} (SELECT 1 FROM {other.name} AS r WHERE r.g = l.g{more})"
+    asked = f"(SELECT 1 FROM {other.name} AS r WHERE r.g = l.g{more})"
+    return f"SELECT {pen.columns(one, 'l.')} FROM {one.name} AS l WHERE {word} {asked}"
 
 
 @template
@@ -385,7 +380,8 @@ def contained(pen: Pen) -> Text:
     one, other = pen.pair()
     word = pen.pick("IN", "NOT IN")
     where = pen.pick("", " WHERE r.g IS NOT NULL", " WHERE r.g = l.g")
-    return f"SELECT {pen.columns(one, 'l.')} FROM {one.name} AS l WHERE l.g {word} (SELECT r.g FROM {other.name} AS r{where})"
+    asked = f"(SELECT r.g FROM {other.name} AS r{where})"
+    return f"SELECT {pen.columns(one, 'l.')} FROM {one.name} AS l WHERE l.g {word} {asked}"
 
 
 @template
@@ -471,7 +467,8 @@ def top(pen: Pen) -> Text:
     table = pen.table()
     offset = f" OFFSET {pen.rng.randint(1, 3)}" if pen.rng.random() < 0.4 else ""
     first = pen.some(table.of(ORDERED), 0)[:1]
-    return f"SELECT {', '.join(table.names)} FROM {table.name}{pen.where(table)} ORDER BY {pen.order(table, first=first)} LIMIT {pen.rng.randint(0, 5)}{offset}"
+    order = f"ORDER BY {pen.order(table, first=first)} LIMIT {pen.rng.randint(0, 5)}{offset}"
+    return f"SELECT {', '.join(table.names)} FROM {table.name}{pen.where(table)} {order}"
 
 
 @template
