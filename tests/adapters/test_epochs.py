@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from everview.change.frontier import Frontier
-from everview.errors import DamagedEntryError, EpochError, EpochOrderError, InputError, StaleEpochError
+from everview.errors import ConflictError, DamagedEntryError, EpochError, EpochOrderError, InputError, StaleEpochError
 from everview.store.contract import BagRows, Bytes, Commit, Deletes, Puts, StateTable, Store, ViewStore
 from tests.adapters.under_test import StoreUnderTest
 
@@ -208,3 +208,12 @@ def test_a_long_snapshot_outlives_many_epochs(store: Store) -> None:
     assert len(rows_of(views)) == 50
     with pytest.raises(EpochError):
         views.read(TABLE, column(b"0"), commit.epoch)
+
+
+def test_an_epoch_begins_only_on_the_base_it_was_planned_on(store: Store) -> None:
+    first = run(store.views, puts={b"a": b"1"})
+    with pytest.raises(ConflictError, match=f"at epoch {first.epoch}, not at 0"):
+        store.views.begin("main", Frontier(), b"", base=0)
+    assert store.views.begun("main") is None
+    begun = store.views.begin("main", Frontier(), b"plan", base=first.epoch)
+    assert store.views.begin("main", Frontier(), b"", base=0).epoch == begun.epoch, "one that has begun is resumed"

@@ -356,8 +356,11 @@ class ViewStore(StateReader, Protocol):
         """How many parts of the state can be written at the same time: the key k is in part
         ``crc32(k) % parts``. 1 where all keys can."""
 
-    def begin(self, group: str, frontier: Frontier, plan: bytes, epoch: int | None = None) -> Begun:
-        """Begin the group's next epoch, or resume the one that was begun and not committed."""
+    def begin(
+        self, group: str, frontier: Frontier, plan: bytes, epoch: int | None = None, base: int | None = None
+    ) -> Begun:
+        """Begin the group's next epoch, or resume the one that was begun and not committed. With
+        ``base``: begin only if that is still the last committed epoch, else raise ConflictError."""
 
     def begun(self, group: str) -> Begun | None:
         """The epoch that is under way, if one is."""

@@ -39,7 +39,7 @@ import struct
 import time
 
 from everview.change.frontier import Frontier
-from everview.errors import EpochOrderError, InputError, StaleEpochError
+from everview.errors import ConflictError, EpochOrderError, InputError, StaleEpochError
 from everview.store.contract import Begun, Commit
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.snapshots import EVENTS, Core
@@ -65,7 +65,9 @@ class Epochs:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    def begin(self, group: str, frontier: Frontier, plan: bytes, epoch: int | None = None) -> Begun:
+    def begin(
+        self, group: str, frontier: Frontier, plan: bytes, epoch: int | None = None, base: int | None = None
+    ) -> Begun:
         name = group_name(group)
 
         def work(txn: Transaction) -> Begun:
@@ -79,6 +81,11 @@ class Epochs:
                     )
                 return under_way
             last = committed_in(txn, group)
+            if base is not None and base != last.epoch:
+                raise ConflictError(
+                    f"group {group} is at epoch {last.epoch}, not at {base} any more",
+                    hint="see what the group does now, and begin again",
+                )
             if not frontier >= last.frontier:
                 raise EpochOrderError(
                     f"group {group} cannot go from {last.frontier} to {frontier}",

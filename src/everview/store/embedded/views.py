@@ -102,8 +102,10 @@ class EmbeddedViews(_Reads):
     def parts(self) -> int:
         return len(self._core.shards)
 
-    def begin(self, group: str, frontier: Frontier, plan: bytes, epoch: int | None = None) -> Begun:
-        return self._epochs.begin(group, frontier, plan, epoch)
+    def begin(
+        self, group: str, frontier: Frontier, plan: bytes, epoch: int | None = None, base: int | None = None
+    ) -> Begun:
+        return self._epochs.begin(group, frontier, plan, epoch, base)
 
     def begun(self, group: str) -> Begun | None:
         return self._epochs.begun(group)
