@@ -19,7 +19,6 @@ and is set aside.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +32,7 @@ from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import columns_of, condensed, empty_changes
 from everview.operators.members import MEMBER, Numbers
-from everview.operators.pairing import KeyNumbers, TouchedKeys, pairs, summed
+from everview.operators.pairing import KeyNumbers, Rows, TouchedKeys, pairs, summed
 from everview.operators.work import Changes, Mask, Work
 from everview.operators.worker import StepWorker
 from everview.plan.expressions import fields_of, quoted
@@ -89,30 +88,6 @@ class JoinWorker(StepWorker):
         ]
         joining = (_Keyed if self.rest is None else _Compared)(self, work, keys, moved)
         return joining.changes()
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of one side: the columns that the step reads, the numbers of their keys, and how often
-    they are there (or come, or go)."""
-
-    columns: Mapping[str, pa.Array]
-    keys: Numbers
-    weights: Numbers
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def take(self, chosen: Numbers) -> Rows:
-        taken = pa.array(chosen)
-        columns = {name: column.take(taken) for name, column in self.columns.items()}
-        return Rows(columns, self.keys[chosen], self.weights[chosen])
-
-    def __add__(self, other: Rows) -> Rows:
-        if not len(other) or not len(self):
-            return self if len(self) else other
-        columns = {name: pa.concat_arrays([column, other.columns[name]]) for name, column in self.columns.items()}
-        return Rows(columns, np.concatenate([self.keys, other.keys]), np.concatenate([self.weights, other.weights]))
 
 
 class _Joining:

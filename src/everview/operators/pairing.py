@@ -12,7 +12,7 @@ arithmetic on arrays of numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,6 +121,30 @@ class KeyNumbers:
 
 def _can_be_numbered(kind: pa.DataType) -> bool:
     return not isinstance(kind, pa.BaseExtensionType) and not pa.types.is_interval(kind)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one side: the columns that the step reads, the numbers of their keys, and how often
+    they are there (or come, or go)."""
+
+    columns: Mapping[str, pa.Array]
+    keys: Numbers
+    weights: Numbers
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def take(self, chosen: Numbers) -> Rows:
+        taken = pa.array(chosen)
+        columns = {name: column.take(taken) for name, column in self.columns.items()}
+        return Rows(columns, self.keys[chosen], self.weights[chosen])
+
+    def __add__(self, other: Rows) -> Rows:
+        if not len(other) or not len(self):
+            return self if len(self) else other
+        columns = {name: pa.concat_arrays([column, other.columns[name]]) for name, column in self.columns.items()}
+        return Rows(columns, np.concatenate([self.keys, other.keys]), np.concatenate([self.weights, other.weights]))
 
 
 def pairs(left: Numbers, right: Numbers, count: int) -> tuple[Numbers, Numbers]:
