@@ -9,7 +9,9 @@ import argparse
 import sys
 import time
 
+from tests.oracle.played import play
 from tests.oracle.random_scripts import random_script
+from tests.oracle.script import Script
 from tests.oracle.shrink import failure, refusal, shrunk
 
 
@@ -31,10 +33,18 @@ def main() -> int:
         if how is not None:
             failed += 1
             small = shrunk(script, asked.shrink) if asked.shrink else script
-            print(f"# seed {seed}: {how}\n{small.golden}", flush=True)
+            print(f"# seed {seed}: {how}\n{_comment(small)}{small.golden}", flush=True)
         seed += 1
     print(f"# {seed - asked.seed} scripts, {failed} failed")
     return 1 if failed else 0
+
+
+def _comment(script: Script) -> str:
+    try:
+        play(script)
+    except Exception as error:
+        return "".join(f"# {line}\n" for line in str(error).splitlines())
+    return ""
 
 
 if __name__ == "__main__":

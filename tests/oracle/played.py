@@ -71,7 +71,8 @@ class Played:
         for name, expected in self.recomputed().items():
             said = difference(expected, self.maintained.view(name))
             if said:
-                raise Wrong(f"view {name}\n{said}")
+                aside = [f"{one.what} {dict(one.values)}: {one.reason}" for _, one in self.maintained.quarantine()]
+                raise Wrong("\n".join([f"view {name}", said, *aside]))
 
     def close(self) -> None:
         self.maintained.close()

@@ -147,11 +147,14 @@ def _tables(script: Script, fails: Fails) -> Script:
 
 
 def _queries(script: Script, fails: Fails) -> Script:
-    """Shorter queries. One that is written in two ways stays as it is."""
+    """Shorter queries. One that must be written in two ways stays as it is."""
     for at, view in enumerate(script.views):
         if view.query != view.plain:
-            continue
-        found = _shorter(script, at, view, fails)
+            plain = _with_query(script, at, view.plain)
+            if not fails(plain):
+                continue
+            script = plain
+        found = _shorter(script, at, script.views[at], fails)
         while found is not None:
             script = found
             found = _shorter(script, at, script.views[at], fails)
@@ -159,11 +162,13 @@ def _queries(script: Script, fails: Fails) -> Script:
 
 
 def _shorter(script: Script, at: int, view: View, fails: Fails) -> Script | None:
-    for text in _simplified(view.query):
-        views = (*script.views[:at], View(view.name, text, text), *script.views[at + 1 :])
-        if fails(replace(script, views=views)):
-            return replace(script, views=views)
-    return None
+    made = (_with_query(script, at, text) for text in _simplified(view.query))
+    return next((one for one in made if fails(one)), None)
+
+
+def _with_query(script: Script, at: int, text: str) -> Script:
+    view = View(script.views[at].name, text, text)
+    return replace(script, views=(*script.views[:at], view, *script.views[at + 1 :]))
 
 
 _OPTIONAL = ("where", "having", "qualify", "order", "limit", "offset", "distinct", "with_", "joins", "group", "filter")
