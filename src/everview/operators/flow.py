@@ -30,7 +30,12 @@ def schema_of(step: Step) -> pa.Schema:
 
 
 def empty_changes(step: Step) -> pa.Table:
-    return schema_of(step).empty_table()
+    return empty(schema_of(step))
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """No rows. Arrow's own way knows no lists of HUGEINT."""
+    return pa.table([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def together(step: Step, parts: Sequence[pa.Table]) -> pa.Table:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from everview.operators.bound import BoundPlan
+from everview.operators.flow import empty
 from everview.operators.members import members_of
 from everview.operators.stored import StoredRecords
 from everview.plan.maintenance import PlannedView
@@ -65,7 +66,7 @@ class ViewReader:
 
     def rows(self, reader: StateReader, as_of: int) -> pa.Table:
         """All rows."""
-        return pa.concat_tables([self.schema.empty_table(), *map(self.shown, self.scan(reader, as_of))])
+        return pa.concat_tables([empty(self.schema), *map(self.shown, self.scan(reader, as_of))])
 
     @functools.cached_property
     def schema(self) -> pa.Schema:

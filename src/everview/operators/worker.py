@@ -15,7 +15,7 @@ import pyarrow as pa
 from everview.change.entries import WEIGHT
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Typed
-from everview.operators.flow import condensed, schema_of
+from everview.operators.flow import condensed, empty_changes
 from everview.operators.members import MEMBER, members_of
 from everview.operators.work import Changes, Work
 from everview.plan.expressions import fields_of, quoted
@@ -61,7 +61,7 @@ class StepWorker:
         """What was packed for an input, in one table, under the numbers of the step's own members."""
         filled = [part for part in parts if len(part)]
         if not filled:
-            found = schema_of(self.sources[number]).empty_table().select([*self.needed(number), WEIGHT])
+            found = empty_changes(self.sources[number]).select([*self.needed(number), WEIGHT])
         elif len(filled) == 1:
             found = filled[0]
         else:
