@@ -277,6 +277,21 @@ CASES: tuple[tuple[str, Rule, Relation], ...] = (
         passing(join(SEMI, a, join(INNER, b, c, ("b.x", "c.x")), ("a.x", "b.y")), "a.id"),
     ),
     (
+        "a re-evaluated text does not name what nobody reads",
+        prune_columns,
+        passing(
+            Reevaluate(
+                (a, b),
+                'SELECT "t"."id" AS "p", "t"."x" AS "q", "b.y" AS "r" FROM (SELECT "a.id" AS "id", "a.x" AS "x", '
+                '"a.y" AS "y" FROM in0) AS "t" ASOF JOIN (SELECT * FROM in1) AS "u" ON "t"."x" >= "u"."b.x"',
+                (Field("p", INTEGER), Field("q", INTEGER), Field("r", INTEGER)),
+                ("p",),
+                reason="anything",
+            ),
+            "p",
+        ),
+    ),
+    (
         "unions in a row are one",
         merge_unions,
         passing(union(union(passing(a, "a.x"), passing(b, "b.x")), passing(c, "c.x"), passing(d, "d.x")), "u3-0"),

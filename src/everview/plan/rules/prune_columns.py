@@ -41,6 +41,7 @@ from everview.plan.relations import (
     Window,
 )
 from everview.plan.rules.merge_projections import merged
+from everview.plan.rules.pruned_texts import without_names, without_outputs
 from everview.plan.rules.trees import over, read_by_query, reads
 
 Names = Set[str]
@@ -93,6 +94,7 @@ def _pruned(node: Relation, read: Names) -> Relation:
     if isinstance(node, Distinct | SetOperation):
         return over(node, [_pruned(found, _shown(found)) for found in node.inputs])
     if isinstance(node, Reevaluate):
+        node = without_names(without_outputs(node, read))
         return over(node, [_narrow(found, read_by_query(node, n)) for n, found in enumerate(node.sources)])
     return node
 

@@ -24,7 +24,7 @@ from sqlglot import exp
 
 from everview.plan.expressions import parsed, quoted, written
 from everview.plan.relations import Reevaluate, Relation
-from everview.sql.calls import called
+from everview.sql.calls import aggregates, called
 from everview.sql.open_orders import open_orders
 
 _ONE_BY_ONE = frozenset({"row_number", "lag", "lead", "ntile"})
@@ -42,9 +42,7 @@ def settled_text(node: Reevaluate) -> str:
         if isinstance(found, exp.Limit | exp.Offset | exp.Distinct):
             _order_rows(query, node)
         elif isinstance(query, exp.Select) and isinstance(found, exp.Window):
-            grouped = query.args.get("group") is not None
-            keys = _group_keys(query) if grouped else _source_keys(query, node)
-            _order_window(found, keys)
+            _order_window(found, _group_keys(query) if _is_grouped(query) else _source_keys(query, node))
         elif isinstance(query, exp.Select):
             _order_call(found, _source_keys(query, node))
     for join in _positional(holder):
@@ -71,14 +69,23 @@ def _row_keys(query: exp.Expr | None, node: Reevaluate) -> list[str]:
     distinct = query.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is None:
         return _places(query)
-    if query.args.get("group") is not None:
+    if _is_grouped(query):
         return _group_keys(query) or _places(query)
     return _source_keys(query, node)
 
 
+def _is_grouped(query: exp.Select) -> bool:
+    if query.args.get("group") is not None or query.args.get("having") is not None:
+        return True
+    places = (query.args.get(place) for place in ("qualify", "order"))
+    return any(aggregates(tree) for tree in (*query.expressions, *(place for place in places if place is not None)))
+
+
 def _group_keys(query: exp.Select) -> list[str]:
-    """The group's columns, where GROUP BY says them in full."""
-    group = query.args["group"]
+    """The group's columns, where GROUP BY says them in full; none where there is one group."""
+    group = query.args.get("group")
+    if group is None:
+        return []
     plain = not any(group.args.get(word) for word in ("all", "rollup", "cube", "grouping_sets"))
     other = (exp.Literal, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)
     named = plain and not any(isinstance(found, other) for found in group.expressions)
@@ -146,6 +153,9 @@ def _extend(holder: exp.Expr, keys: Sequence[str]) -> None:
     if len(parts) == 1 and isinstance(parts[0].this, exp.Var):
         return  # ORDER BY ALL
     there = {written(part.this) for part in parts}
+    if isinstance(holder, exp.Window):  # where a bare name is a column, never what the query shows under it
+        bare = {part.this.name for part in parts if isinstance(part.this, exp.Column) and not part.this.table}
+        there |= {key for key in keys if parsed(key).name in bare}
     more = [exp.Ordered(this=parsed(key).copy(), nulls_first=False) for key in keys if key not in there]
     if more:
         holder.set("order", exp.Order(expressions=[*parts, *more]))

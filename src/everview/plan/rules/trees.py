@@ -130,13 +130,27 @@ def read_by_query(node: Reevaluate, number: int) -> frozenset[str]:
     where it takes whole rows (``*``, ``COLUMNS``, ``NATURAL``, the row itself as a value)."""
     every = frozenset(node.sources[number].by_name)
     tree = parsed(node.query)
-    whole = any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star))
-    whole |= any(join.method or join.args.get("using") for join in tree.find_all(exp.Join))
+    whole = any(map(_takes_all, tree.find_all(exp.Star)))
+    whole |= any(join.method.upper() == "NATURAL" or join.args.get("using") for join in tree.find_all(exp.Join))
     whole |= any(column.name.lower() == f"in{number}" for column in tree.find_all(exp.Column))
     whole |= any(tree.find(kind) is not None for kind in (exp.Columns, exp.Pivot, exp.Command))
     named = {found.name.lower() for found in tree.find_all(exp.Identifier)}
     partition = _fields(node.partition[number]) if node.partition else frozenset()
     return every if whole else frozenset(name for name in every if name.lower() in named) | partition
+
+
+def _takes_all(star: exp.Star) -> bool:
+    """Whether a star may show columns that are not named elsewhere. One that only hands an input on to a
+    query that names what it reads does not."""
+    select = star.parent
+    if isinstance(select, exp.Count):
+        return False
+    if not isinstance(select, exp.Select) or select.args.get("distinct") or select.args.get("joins"):
+        return True
+    source, around = select.args.get("from_"), select.find_ancestor(exp.Select)
+    if source is None or not isinstance(source.this, exp.Table) or not isinstance(select.parent, exp.Subquery):
+        return True
+    return around is None or any(output.is_star for output in around.selects)
 
 
 def _fields(expressions: Iterable[Expr]) -> frozenset[str]:
