@@ -22,8 +22,13 @@ from everview.change.schema import Schema
 from everview.errors import EpochError
 from everview.maintain.tasks import Chunk
 from everview.operators.evaluation import one_array
+from everview.operators.flow import empty
 from everview.store.contract import LogBatch, Snapshot, Store, Table
 from everview.store.keys import KeyCodec
+
+PIECES = 4
+WORTH_PIECES = 10_000
+"""Rows from which on a chunk is cut into pieces."""
 
 
 def next_chunk(snapshot: Snapshot, table: Table, after: bytes | None, size: int, loaded: tuple[str, ...]) -> Chunk:
@@ -32,7 +37,8 @@ def next_chunk(snapshot: Snapshot, table: Table, after: bytes | None, size: int,
     rows = _rows(snapshot, table, after, None, size)
     keys = keys_of(table.schema, rows)
     upto = keys[-1].as_py() if len(rows) >= size else None
-    return Chunk(table.name, after, upto, loaded)
+    edges = [len(keys) * piece // PIECES for piece in range(1, PIECES)] if len(keys) >= WORTH_PIECES else []
+    return Chunk(table.name, after, upto, loaded, tuple(keys[edge].as_py() for edge in edges))
 
 
 def rows_at(store: Store, snapshot: Snapshot, table: Table, chunk: Chunk, frontier: Frontier) -> pa.Table:
@@ -80,7 +86,7 @@ def _rows(snapshot: Snapshot, table: Table, after: bytes | None, upto: bytes | N
         count += len(part)
         if last is not None and len(part) < len(keys):
             break
-    found = pa.concat_tables([table.schema.arrow.empty_table(), *batches])
+    found = pa.concat_tables([empty(table.schema.arrow), *batches])
     return found if limit is None else found[:limit]
 
 

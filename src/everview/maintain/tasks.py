@@ -6,8 +6,9 @@ up to its frontier, and of a view that is being built also the next rows of a ta
 
 from __future__ import annotations
 
+import itertools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everview.errors import DamagedEntryError
 from everview.store.contract import StateTable
@@ -28,6 +29,12 @@ class Chunk:
     upto: bytes | None = None
     """None: to the end."""
     loaded: tuple[str, ...] = ()
+    cuts: tuple[bytes, ...] = ()
+    """Keys at which it is cut into pieces that are taken in side by side."""
+
+    def pieces(self) -> tuple[Chunk, ...]:
+        ends = (self.after, *self.cuts, self.upto)
+        return tuple(replace(self, after=low, upto=high, cuts=()) for low, high in itertools.pairwise(ends))
 
     @property
     def reads_log(self) -> bool:
@@ -42,11 +49,13 @@ class EpochTask:
     plan: str
     first: bool = False
     chunk: Chunk | None = None
+    alone: bool = False
+    """Whether the logs are read in one place: keys may stand in several of them."""
     adopted: StateTable | None = None
     """The quarantine of a build whose views become the group's own in this epoch."""
 
     def to_bytes(self) -> bytes:
-        said: dict[str, object] = {"format": _FORMAT, "plan": self.plan, "first": self.first}
+        said: dict[str, object] = {"format": _FORMAT, "plan": self.plan, "first": self.first, "alone": self.alone}
         if self.chunk is not None:
             said["chunk"] = chunk_to_json(self.chunk)
         if self.adopted is not None:
@@ -62,6 +71,7 @@ class EpochTask:
                 found["plan"],
                 found["first"],
                 None if chunk is None else chunk_from_json(chunk),
+                found["alone"],
                 StateTable(*found["adopted"]) if "adopted" in found else None,
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -73,13 +83,13 @@ class EpochTask:
 
 
 def chunk_to_json(chunk: Chunk) -> list[object]:
-    return [chunk.table, _hex(chunk.after), _hex(chunk.upto), list(chunk.loaded)]
+    return [chunk.table, _hex(chunk.after), _hex(chunk.upto), list(chunk.loaded), [cut.hex() for cut in chunk.cuts]]
 
 
 def chunk_from_json(said: list[object]) -> Chunk:
-    table, after, upto, loaded = said
-    assert (table is None or isinstance(table, str)) and isinstance(loaded, list)
-    return Chunk(table, _bytes(after), _bytes(upto), tuple(loaded))
+    table, after, upto, loaded, cuts = said
+    assert (table is None or isinstance(table, str)) and isinstance(loaded, list) and isinstance(cuts, list)
+    return Chunk(table, _bytes(after), _bytes(upto), tuple(loaded), tuple(map(bytes.fromhex, cuts)))
 
 
 def _hex(key: bytes | None) -> str | None:

@@ -130,7 +130,7 @@ class AggregateWorker(StepWorker):
         tables = [rows.select(names) for rows in changed if len(rows)]
         if work.first(self.step):
             there = self._always(work)
-            tables.append(there.filter(pa.array(work.owns(self._bare(there)))).select(names))
+            tables.append(there.filter(pa.array(work.owns(self.step, self._bare(there)))).select(names))
         if not tables:
             return self._always(work).select(names)[:0]
         found = pa.concat_tables(tables)

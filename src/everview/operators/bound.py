@@ -25,6 +25,15 @@ QUARANTINE = "quarantine"
 
 
 @dataclass(frozen=True)
+class Edge:
+    """The way from one step to an input of another."""
+
+    source: str
+    target: str
+    number: int
+
+
+@dataclass(frozen=True)
 class BoundPlan:
     """A maintenance plan, its base tables by name, and its state tables by fingerprint."""
 
@@ -54,6 +63,16 @@ class BoundPlan:
         return {name: tuple(readers) for name, readers in found.items()}
 
     @functools.cached_property
+    def edges(self) -> tuple[tuple[Edge, Step], ...]:
+        """All ways between steps, with the steps they lead to, in an order that is the same in
+        every process."""
+        return tuple(
+            (Edge(one.step, step.fingerprint, number), step)
+            for step in self.plan.steps
+            for number, one in enumerate(step.inputs)
+        )
+
+    @functools.cached_property
     def stages(self) -> tuple[tuple[Step, ...], ...]:
         """The steps of each stage, in the order in which they run."""
         count = max((zone.stage for zone in self.plan.zones), default=0)
@@ -64,6 +83,10 @@ class BoundPlan:
 
     def stage_of(self, step: Step) -> int:
         return self.plan.zone_of[step.fingerprint].stage
+
+    def zone_name(self, step: Step) -> str:
+        """What the zone of a step is called where its keys are dealt out."""
+        return " ".join(self.plan.zone_of[step.fingerprint].key)
 
     def state_table(self, step: Step) -> StateTable:
         return self.states[step.states[0].fingerprint]

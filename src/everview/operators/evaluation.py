@@ -27,7 +27,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from everview.change.types import BOOLEAN, Type
+from everview.change.types import BOOLEAN, Type, parse_type
 from everview.plan.expressions import fields_of, parsed, quoted
 from everview.sql.settings import connect
 from everview.store.fitting import fit
@@ -78,6 +78,19 @@ class Evaluator:
             [next(computed) if (name := plain(sql)) is None else one_array(rows[name]) for sql, _ in expressions],
             found.failed,
         )
+
+    def types(self, expressions: Sequence[str], fields: Mapping[str, Type]) -> list[Type]:
+        """The types of expressions over fields of these types."""
+        if not expressions:
+            return []
+        empty = pa.table({name: _none(kind) for name, kind in fields.items()})
+        self._connection.register("input", empty)
+        try:
+            texts = ", ".join(f"{sql} AS c{number}" for number, sql in enumerate(expressions))
+            found = self._connection.execute(f"DESCRIBE SELECT {texts} FROM input").fetchall()
+        finally:
+            self._connection.unregister("input")
+        return [parse_type(row[1]) for row in found]
 
     def mask(self, condition: str, rows: pa.Table) -> tuple[pa.Array, dict[int, str]]:
         """For which rows a condition holds (null is no), and the reasons of those without an answer."""

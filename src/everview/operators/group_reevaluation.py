@@ -114,7 +114,7 @@ class GroupReevaluationWorker(StepWorker):
         groups = self._always(work)
         touched = one_array(self._bags.with_keys(changes)[KEY])
         keys = self._bags.stored.bare([groups[name] for name in self._bags.key_columns], len(groups))
-        new = ~pc.is_in(groups[KEY], value_set=touched).to_numpy() & work.owns(keys)
+        new = ~pc.is_in(groups[KEY], value_set=touched).to_numpy() & work.owns(self.step, keys)
         groups = groups.filter(pa.array(new))
         found = self._over_nothing(work)
         if not len(groups) or found is None:

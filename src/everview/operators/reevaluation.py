@@ -102,7 +102,7 @@ class ReevaluationWorker(StepWorker):
         """Each touched partition once. Where everything is one partition, it is touched at the
         very beginning, for a query may have an answer over nothing."""
         tables = list(named)
-        if work.first(self.step) and not self._key.parts and work.owns(self._key.encode((), 1))[0]:
+        if work.first(self.step) and not self._key.parts and work.owns(self.step, self._key.encode((), 1))[0]:
             tables.append(self._everything())
         found = pa.concat_tables(tables)
         keys = one_array(found[KEY])

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.quarantine import Quarantine
-from everview.operators.stages import Packed, Stage, Workshop, log_changes
+from everview.operators.stages import Packed, Stage, Workshop, sources_of
 from everview.operators.work import Changes, Dry, States, Work, Written
 from everview.store.contract import Begun, Damage, LogBatch, StateReader, Store
 
@@ -54,22 +54,13 @@ class Runner:
         they are."""
         states = Written(store.views, begun.epoch)
         work = self.work(states)
-        done = self._run(work, self._sources(work, batches, rows or {}), keep=False)
+        done = self._run(work, sources_of(self._workshop, work, batches, rows or {}), keep=False)
         return replace(done, set_aside=work.quarantine.write(states, self.bound.states[QUARANTINE]))
 
     def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch]) -> Outcome:
         """What the log entries would change in every view: computed, and nothing written."""
         work = self.work(Dry(reader, as_of))
-        return self._run(work, self._sources(work, batches, {}), keep=True)
-
-    def _sources(self, work: Work, batches: Sequence[LogBatch], rows: Mapping[str, pa.Table]) -> dict[str, Changes]:
-        found = log_changes(self._workshop, work, batches)
-        for table, fresh in rows.items():
-            worker = self._workshop.delta(table)
-            if worker is not None:
-                changes = worker.of_rows(work, fresh)
-                found[table] = pa.concat_tables([found[table], changes]) if table in found else changes
-        return found
+        return self._run(work, sources_of(self._workshop, work, batches, {}), keep=True)
 
     def read(self, store: Store, begun: Begun) -> tuple[list[LogBatch], tuple[Damage, ...]]:
         """The log entries of an epoch."""

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from everview.operators.aggregation import AggregateWorker
 from everview.operators.bags import PartitionWorker
-from everview.operators.bound import BoundPlan
+from everview.operators.bound import BoundPlan, Edge
+from everview.operators.clock import Clock
 from everview.operators.delta import DeltaWorker
 from everview.operators.distinct import DistinctWorker
 from everview.operators.expand import ExpandWorker
@@ -28,6 +29,7 @@ from everview.operators.group_reevaluation import GroupReevaluationWorker
 from everview.operators.join import JoinWorker
 from everview.operators.pre_aggregation import PreAggregationWorker
 from everview.operators.reevaluation import ReevaluationWorker
+from everview.operators.routing import Route
 from everview.operators.set_operation import SetWorker
 from everview.operators.top_k import TopKWorker
 from everview.operators.union import RowsWorker, UnionWorker
@@ -62,15 +64,6 @@ WORKERS: Mapping[Operator, Callable[[Step, BoundPlan], Worker]] = {
 }
 
 
-@dataclass(frozen=True)
-class Edge:
-    """The way from one step to an input of another."""
-
-    source: str
-    target: str
-    number: int
-
-
 Packed = dict[Edge, list[pa.Table]]
 """Tables on their way."""
 
@@ -81,6 +74,8 @@ class Workshop:
     def __init__(self, bound: BoundPlan) -> None:
         self.bound = bound
         self._workers: dict[str, Worker] = {}
+        self.routes: dict[Edge, Route] = {}
+        """By which keys changes were sent before."""
 
     def worker(self, step: Step) -> Worker:
         found = self._workers.get(step.fingerprint)
@@ -118,6 +113,7 @@ class Stage:
     """How many changes each step emitted, for reports."""
     kept: dict[str, Changes] | None = None
     """Where to leave what each step emitted."""
+    clock: Clock = field(default_factory=Clock)
 
     def run(self, sources: Mapping[str, Changes] | None = None) -> Iterator[tuple[Edge, Step, Changes]]:
         """Run the steps; yields what steps of later stages are to be sent, not yet packed."""
@@ -125,7 +121,8 @@ class Stage:
         packed: Packed = defaultdict(list, {edge: list(parts) for edge, parts in self.received.items()})
         for step in bound.stages[self.number - 1]:
             worker = self.workshop.worker(step)
-            changes = self._changes(step, worker, packed, sources or {})
+            with self.clock(step.operator.value):
+                changes = self._changes(step, worker, packed, sources or {})
             if changes is None or not len(changes):
                 continue
             self.emitted[step.fingerprint] = len(changes)
@@ -133,7 +130,8 @@ class Stage:
                 self.kept[step.fingerprint] = changes
             for edge, target in self.workshop.edges[step.fingerprint]:
                 if bound.stage_of(target) == self.number:
-                    packed[edge].append(self.workshop.worker(target).pack(self.work, edge.number, changes))
+                    with self.clock(target.operator.value):
+                        packed[edge].append(self.workshop.worker(target).pack(self.work, edge.number, changes))
                 else:
                     yield edge, target, changes
 
@@ -159,4 +157,17 @@ def log_changes(workshop: Workshop, work: Work, batches: Sequence[LogBatch]) -> 
         worker = workshop.delta(name)
         if worker is not None:
             found[name] = worker.of_log(work, entries)
+    return found
+
+
+def sources_of(
+    workshop: Workshop, work: Work, batches: Sequence[LogBatch], rows: Mapping[str, pa.Table]
+) -> dict[str, Changes]:
+    """The changes of each base table in log entries, and in rows that come in as they are."""
+    found = log_changes(workshop, work, batches)
+    for table, fresh in rows.items():
+        worker = workshop.delta(table)
+        if worker is not None:
+            changes = worker.of_rows(work, fresh)
+            found[table] = pa.concat_tables([found[table], changes]) if table in found else changes
     return found

@@ -99,7 +99,7 @@ class Dry:
         """Nothing: bags are read as of the last epoch only."""
 
 
-def everything(keys: Bytes) -> Mask:
+def everything(zone: str, keys: Bytes) -> Mask:
     return np.ones(len(keys), np.bool_)
 
 
@@ -111,10 +111,15 @@ class Work:
     states: States
     quarantine: Quarantine
     evaluator: Evaluator = field(default_factory=evaluator)
-    owns: Callable[[Bytes], Mask] = everything
-    """Which keys belong to this place: of what is there without any change, it tells only these."""
+    owned: Callable[[str, Bytes], Mask] = everything
+    """Which keys of a zone belong to this place."""
     leads: bool = True
     """Whether this is the place that tells what belongs to no key."""
+
+    def owns(self, step: Step, keys: Bytes) -> Mask:
+        """Which keys of a step belong to this place: of what is there without any change, it tells
+        only these."""
+        return self.owned(self.bound.zone_name(step), keys)
 
     def first(self, step: Step) -> bool:
         """Whether the step has kept nothing yet."""

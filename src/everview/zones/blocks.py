@@ -7,11 +7,8 @@ small rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
@@ -27,13 +24,10 @@ _SCHEMA = pa.schema([("server", pa.int32()), ("subject", pa.int32()), ("content"
 REPORT = -1
 """The subject of a block that is no table, but what a task has to say."""
 
-ROWS = 100_000
-"""Most rows of a block: a few megabytes."""
-
 
 @dataclass(frozen=True)
 class Block:
-    """Something for a server. ``subject`` numbers the view in the epoch's plan."""
+    """Something for a server. ``subject`` numbers the way between two steps in the epoch's plan."""
 
     server: int
     subject: int
@@ -45,19 +39,8 @@ class Block:
             return stream.read_all()
 
 
-def cut(table: pa.Table, owners: npt.NDArray[np.int64], subject: int) -> Iterator[Block]:
-    """The rows of each owner as blocks, in the order they stand in."""
-    order = np.argsort(owners, kind="stable")
-    sorted_table = table.take(pa.array(order)).combine_chunks()
-    servers, counts = np.unique(owners, return_counts=True)
-    ends = np.cumsum(counts)
-    for server, start, end in zip(servers, ends - counts, ends, strict=True):
-        for first in range(start, end, ROWS):
-            rows = sorted_table.slice(first, min(ROWS, end - first))
-            yield Block(int(server), subject, _to_bytes(rows))
-
-
-def _to_bytes(table: pa.Table) -> bytes:
+def table_bytes(table: pa.Table) -> bytes:
+    """A table as the content of a block."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

@@ -6,31 +6,14 @@ reports together say that every log entry between its frontiers was read exactly
 
 from __future__ import annotations
 
-import contextlib
 import json
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import EpochError
 from everview.store.contract import Begun, Damage
-
-
-class Clock:
-    """Seconds by the name of what they were spent on."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextlib.contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
 
 @dataclass(frozen=True)
