@@ -24,7 +24,7 @@ SETS = {
     "groups": {
         "lists": "SELECT g, list(n ORDER BY id) AS l FROM t GROUP BY g",
         "texts": "SELECT x, string_agg(g, ',' ORDER BY g, id) AS l, median(n) AS m FROM t GROUP BY x",
-        "duplicates": "SELECT g, mode(b) AS m, histogram(n) AS h, arg_max(n, x) AS a FROM t GROUP BY g",
+        "duplicates": "SELECT g, quantile_disc(n, 0.5) AS m, histogram(n) AS h, arg_max(n, x) AS a FROM t GROUP BY g",
         "computed": "SELECT lower(g) AS l, bool_and(b) AS a, list(x ORDER BY id) FILTER (n > 0) AS f FROM t GROUP BY 1",
         "had": "SELECT g FROM t GROUP BY g HAVING bool_or(b)",
     },

@@ -13,6 +13,7 @@ parts saw a change of.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from everview.operators.evaluation import Unevaluable, one_array
 from everview.operators.flow import condensed, together
 from everview.operators.members import MEMBER
 from everview.operators.partitions import UNIT, Numbers, Partitions, Touched, answered, emitted
+from everview.operators.stored import Keys
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
 from everview.plan.expressions import fields_of, quoted
@@ -113,7 +115,8 @@ class GroupReevaluationWorker(StepWorker):
         """The groups that are always there and that no change touches when the step begins."""
         groups = self._always(work)
         touched = one_array(self._bags.with_keys(changes)[KEY])
-        keys = self._bags.stored.bare([groups[name] for name in self._bags.key_columns], len(groups))
+        parts = tuple(replace(part, nullable=True) for part in self._bags.stored.state.key)
+        keys = Keys(parts, self.step.title).encode([groups[name] for name in self._bags.key_columns], len(groups))
         new = ~pc.is_in(groups[KEY], value_set=touched).to_numpy() & work.owns(self.step, keys)
         groups = groups.filter(pa.array(new))
         found = self._over_nothing(work)
