@@ -70,8 +70,30 @@ def test_a_partition_without_a_value_is_set_aside_and_comes_back() -> None:
         apply(m, [("t", {"id": 4, "g": "four"}, False)])
         m.epoch()
         found = m.quarantine()
-        assert len(found) == 1 and "four" in found[0][1].reason
+        assert [(count, said.what) for count, said in found] == [(1, "partition")]
+        assert "four" in found[0][1].reason
+        assert {row["id"] % 3 for row in m.view("as_of").to_pylist()} == {0, 2}
         apply(m, [("t", {"id": 4, "g": "4"}, False)])
+        m.epoch()
+        assert m.quarantine() == []
+        m.check()
+
+
+def test_whole_inputs_without_a_value_leave_the_view_empty_until_they_are_mended() -> None:
+    query = "SELECT t.id, u.k FROM t JOIN u ON CAST(t.g || u.g AS INTEGER) > 3"
+    with maintained(TABLES, {"pairs": query}) as m:
+        apply(m, [("t", {"id": i, "g": str(i), "n": None}, False) for i in range(3)])
+        apply(m, [("u", {"k": i, "g": str(i), "y": None}, False) for i in range(3)])
+        m.epoch()
+        m.check()
+        apply(m, [("t", {"id": 1, "g": "one"}, False)])
+        m.epoch()
+        assert len(m.view("pairs")) == 0
+        assert [(count, said.what) for count, said in m.quarantine()] == [(1, "partition")]
+        apply(m, [("u", {"k": 5, "g": "5", "y": None}, False)])
+        m.epoch()
+        assert [(count, said.what) for count, said in m.quarantine()] == [(1, "partition")]
+        apply(m, [("t", {"id": 1}, True)])
         m.epoch()
         assert m.quarantine() == []
         m.check()

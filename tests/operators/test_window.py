@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import random
 
+import pyarrow as pa
 import pytest
 
+from everview.change.condense import condense
+from everview.change.entries import WEIGHT
 from everview.change.schema import Schema
 from tests.operators.histories import apply, history, maintained, rows_read, taken
 
@@ -94,3 +98,21 @@ def test_a_partition_without_a_value_is_set_aside_and_comes_back() -> None:
         m.epoch()
         assert m.quarantine() == []
         m.check()
+
+
+def test_what_goes_is_what_came_to_the_last_digit() -> None:
+    query = "SELECT id, sum(x) OVER (PARTITION BY g ORDER BY id) AS s, stddev(x) OVER (PARTITION BY g) AS d FROM t"
+    choose = random.Random(1)
+    with maintained(TABLES, {"sums": query}) as m:
+        window = next(step for step in m.plan.steps if step.operator.value == "window")
+        seen: list[pa.Table] = []
+        for changed in (600, 1, 5, 40, 1, 40):
+            for number in choose.sample(range(600), changed):
+                value = choose.random() * 10 ** choose.randint(-8, 8)
+                m.table("t").put({"id": number, "g": str(choose.randrange(9)), "x": value})
+            begun = m.begin()
+            batches, _ = m.runner.read(m.store, begun)
+            seen.append(m.runner.dry(m.store.views, begun.base, batches).changes[window.fingerprint])
+            m.epoch()
+        left = condense(pa.concat_tables(seen))
+        assert left[WEIGHT].to_pylist() == [1] * 600

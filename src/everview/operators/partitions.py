@@ -27,6 +27,7 @@ largest ones among them, not for the table.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -171,14 +172,28 @@ class Partitions:
         place = pa.array(units // 2)
         names = dict.fromkeys(self.bags.key_columns)
         key = dict(zip(self.bags.key_columns, self.keys(groups), strict=True))
-        rows = pa.table({name: key[name].take(place) for name in names} | {WEIGHT: pa.array(units % 2 * 2 - 1)})
+        columns = {name: key[name].take(place) for name in names}
+        if self.bags.members is not None:
+            columns[MEMBER] = one_array(groups[MEMBER]).take(place)
+        rows = pa.table(columns | {WEIGHT: pa.array(units % 2 * 2 - 1)})
         work.quarantine.add(step, what, rows, {row: failed[unit] for row, unit in enumerate(units.tolist())})
 
 
-def answered(evaluate: Callable[[pa.Table], pa.Table], rows: pa.Table) -> tuple[list[pa.Table], dict[int, str]]:
-    """The answer for rows of units, in parts; and the units that have none, with the reasons."""
+def answered(
+    evaluate: Callable[[pa.Table], pa.Table], rows: pa.Table, *, alone: bool = False
+) -> tuple[list[pa.Table], dict[int, str]]:
+    """The answer for rows of units, in parts; and the units that have none, with the reasons. Each
+    unit ``alone`` where its answer may depend on what is evaluated with it."""
     failed: dict[int, str] = {}
-    return _answered(evaluate, rows, one_array(rows[UNIT]).to_numpy(), failed), failed
+    units = one_array(rows[UNIT]).to_numpy()
+    if not alone:
+        return _answered(evaluate, rows, units, failed), failed
+    edges = np.flatnonzero(np.diff(units, prepend=-1, append=-1)).tolist() if len(units) else []
+    return [
+        answer
+        for start, end in itertools.pairwise(edges)
+        for answer in _answered(evaluate, rows[start:end], units[start:end], failed)
+    ], failed
 
 
 def _answered(

@@ -30,6 +30,7 @@ from everview.operators.flow import condensed, together
 from everview.operators.members import MEMBER
 from everview.operators.partitions import TOGETHER, Numbers, Partitions, Touched
 from everview.operators.parts import member_bytes
+from everview.operators.rounding import rounds
 from everview.operators.stored import Keys
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
@@ -49,6 +50,7 @@ class ReevaluationWorker(StepWorker):
             for number, called in enumerate(self._called)
         ]
         self._key = self._common_key()
+        self._alone = bool(self._key.parts) and rounds(step.parameters["query"])
 
     def _common_key(self) -> Keys:
         """The key of a partition, whichever input tells of it."""
@@ -147,7 +149,8 @@ class ReevaluationWorker(StepWorker):
         return found
 
     def _evaluated(self, work: Work, sides: Sequence[_Side], bags: Numbers, failed: dict[int, str]) -> list[pa.Table]:
-        """The answer over some partitions, in parts; halved where it fails."""
+        """The answer over some partitions, in parts; halved where it fails, or where the answer for
+        a partition may depend on others (:mod:`everview.operators.rounding`)."""
         tables = {
             f"in{number}": side.rows.select([stored for stored, _ in called]).rename_columns(
                 [name for _, name in called]
@@ -155,7 +158,8 @@ class ReevaluationWorker(StepWorker):
             for number, (side, called) in enumerate(zip(sides, self._called, strict=True))
         }
         try:
-            return [work.evaluator.query(self.told["query"], self._types, tables)]
+            if len(bags) == 1 or not self._alone:
+                return [work.evaluator.query(self.told["query"], self._types, tables)]
         except Unevaluable as error:
             if len(bags) == 1:
                 failed[int(bags[0])] = str(error)

@@ -6,7 +6,8 @@ A change may move the numbers, ranks and sums of all rows of its partition, so a
 its partition costs. Rows whose values stay the same are in both answers and are not emitted.
 
 Partitions are told apart by their bags, in which SQL's equality already is (nulls are one
-partition), so the functions' PARTITION BY is replaced by the number of the unit.
+partition), so the functions' PARTITION BY is replaced by the number of the unit. Where a function
+adds floats frame by frame, each unit is evaluated by itself (:mod:`everview.operators.rounding`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import condensed, together
 from everview.operators.partitions import UNIT, Partitions, answered, emitted
+from everview.operators.rounding import frame_rounds
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
 from everview.plan.expressions import fields_of, parsed, quoted, written
@@ -35,6 +37,8 @@ class WindowWorker(StepWorker):
         texts = [calls.get(field.name, quoted(field.name)) for field in step.fields]
         self._query = f"SELECT {', '.join([UNIT, *texts])} FROM input"
         self._types = [(UNIT, BIGINT), *((field.name, field.type) for field in step.fields)]
+        kinds = {field.name: field.type for field in self.sources[0].fields}
+        self._alone = any(frame_rounds(sql, kinds) for _, sql in step.parameters.get("calls", ()))
         read = {name for sql in texts for name in fields_of(sql)}
         bags = Bags(self, 0)
         self._partitions = Partitions(bags, [name for name in bags.columns if name in read])
@@ -45,7 +49,7 @@ class WindowWorker(StepWorker):
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         parts = []
         for touched in self._partitions.touched(work, self.gathered(0, inputs[0])):
-            found, failed = answered(lambda rows: self._evaluated(work, rows), touched.units())
+            found, failed = answered(lambda rows: self._evaluated(work, rows), touched.units(), alone=self._alone)
             self._partitions.set_aside(work, self.step, "partition", touched.groups, failed)
             for answer in found:
                 units = one_array(answer[UNIT]).to_numpy()
