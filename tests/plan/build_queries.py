@@ -322,6 +322,8 @@ OPERATORS = (
     "where i.order_id = o.id) as n from orders o",
     "select customer, count(*) as n, count(*) over () as m, 1 - count(*) over (order by customer) as k, sum(amount) "
     "as s, sum(sum(amount)) filter (where count(*) > 1) over () as t from orders group by customer",
+    "select id, (select distinct sum(quantity) / 2 from items i where i.order_id = o.id) as s from orders o where "
+    "amount not in (select distinct max(line) from items i where i.order_id = o.id and i.quantity >= o.amount)",
     "select id, exists (select max(line) from items i where i.order_id = o.id) as e from orders o",
     "select id, amount = all (select quantity from items i where i.order_id = o.id) as a, amount <> any (select "
     "quantity from items i where i.order_id = o.id) as b from orders o",

@@ -171,6 +171,8 @@ def _columns(made: _Select, alias: str | None) -> Piece:
     query, stage, context = made.query, made.stage, made.stage.context
     distinct = query.args.get("distinct")
     on = distinct.args.get("on") if distinct is not None else None
+    if made.empty is not None:  # one row for each row around it: they are different as they are
+        distinct = on = None
     if made.rest and (distinct is not None or query.args.get("limit") or query.args.get("offset")):
         raise NoOperator("a subquery linked by more than equalities", made.rest[0])
     if made.empty is not None and (query.args.get("limit") or query.args.get("offset")):
