@@ -16,6 +16,15 @@ OLD = "__old_"
 SET = "__set_"
 """Prefix of the columns that say whether a put named a column."""
 
+TIME = "__time"
+"""When an entry was written, int64: larger is later. What unit it has is the store's affair."""
+TIMES = "__time_"
+"""Prefix of the columns that say when each column of an entry was written."""
+MARKED = "__marked"
+"""When an entry said that the row is there, whatever its columns hold."""
+GONE = "__gone"
+"""When an entry deleted the row: all that was written then or before."""
+
 PUT = 1
 DELETE = 2
 """Values of the kind column."""
