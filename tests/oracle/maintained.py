@@ -20,7 +20,7 @@ from everview.catalog import Catalog
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
 from everview.operators.bound import QUARANTINE, BoundPlan
-from everview.operators.quarantine import Unvalued, recorded
+from everview.operators.quarantine import Unvalued, listed
 from everview.operators.runner import Outcome, Runner
 from everview.operators.view_reader import ViewReader
 from everview.plan.compile import CompiledView, compile_text, plan_views
@@ -104,8 +104,7 @@ class Maintained:
 
     def quarantine(self) -> list[tuple[int, Unvalued]]:
         epoch = self.store.views.committed(GROUP).epoch
-        found = self.store.views.scan(self.later.states[QUARANTINE], b"", epoch)
-        return [recorded(value) for value in found.values.to_pylist()]
+        return listed(self.plan, self.store.views.scan(self.later.states[QUARANTINE], b"", epoch))
 
     def recomputed(self, names: Sequence[str] | None = None) -> dict[str, pa.Table]:
         """What the queries say of the base tables now."""

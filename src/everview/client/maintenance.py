@@ -28,6 +28,7 @@ from everview.catalog import Catalog, Maintained, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import DeadlineError, DefinitionError, LeaseTakenError, SnapshotExpiredError
 from everview.maintain import Maintainer
+from everview.operators.bound import BoundPlan
 from everview.operators.view_reader import ViewReader
 from everview.sql.settings import connect
 from everview.store.contract import Snapshot, Store
@@ -56,23 +57,33 @@ class Maintenance:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a view as of the last committed epoch of the snapshot; with ``prefixes``
         those whose row key begins with one of them, and perhaps others."""
-        found = self._maintainer.plans.since(view.group)
-        if found is None or view.name not in found[1].plan.by_name:
-            raise not_built(view)
-        _, bound, since = found
-        reader = ViewReader(bound, view.name)
         epoch = snapshot.committed(view.group).epoch
-        if epoch < since:
-            raise SnapshotExpiredError(
-                f"view {view.name} is kept in other tables since epoch {since}, and the snapshot is of epoch {epoch}",
-                hint="read it again from a new snapshot",
-            )
+        bound = self._held(view, epoch)
+        reader = ViewReader(bound, view.name)
         parts = [None] if prefixes is None else [reader.begins(values) for values in _in_order(view, reader, prefixes)]
         blocks: Iterable[pa.Table] = (block for part in parts for block in reader.scan(snapshot, epoch, part))
         if reader.view.order:
             blocks = _ordered(reader, blocks)
         for block in blocks:
             yield from reader.shown(block).to_batches()
+
+    def _held(self, view: ViewDefinition, epoch: int) -> BoundPlan:
+        """The plan that says where a view's rows are as of an epoch."""
+        plans = self._maintainer.plans
+        last = plans.last(view.group)
+        if last is None or view.name not in last[1].plan.by_name:
+            raise not_built(view)
+        found = plans.at(view.group, epoch)
+        if found is last[1]:
+            return found
+        means = last[1].plan.view_fingerprint(view.name)
+        if found is None or view.name not in found.plan.by_name or found.plan.view_fingerprint(view.name) != means:
+            raise SnapshotExpiredError(
+                f"view {view.name} is kept in other tables since the snapshot was taken",
+                detail=f"the snapshot is of epoch {epoch}",
+                hint="read it again from a new snapshot",
+            )
+        return found
 
     def flush(self, timeout: float | None = None) -> None:
         """Return when every view reflects every write that was acknowledged before the call: by

@@ -15,133 +15,87 @@ log since the last chunk what concerns rows that are in already::
 So no snapshot is held while a build goes on, memory is bounded by the chunk, and a build that is
 killed goes on with the chunk it was at. What a build keeps is its own until it joins: of the states
 that its group has already in the same columns the build's are dropped then, all others stay, and
-take the place of narrower ones of the group.
+take the place of narrower ones of the group (:mod:`everview.maintain.sharing`).
 
-The build's document says where it is::
-
-    maintenance/build/<group>     target, views, plan, the chunk under way, whether it is joining
+Joining is three writes, each of which can be found done by whoever comes next: the plan of both
+together is recorded with the build; an epoch of the group runs under it; the catalog says that the
+views can be read, and the build is forgotten.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from everview.catalog import Catalog, Draft, GroupKind, IndexDefinition, Maintained, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
+from everview.maintain.builds import Build, builds_of
 from everview.maintain.chunks import next_chunk
 from everview.maintain.epochs import Epochs
-from everview.maintain.plans import GROUPS, Plans, commit, group_document
-from everview.maintain.tasks import Chunk, EpochTask, chunk_from_json, chunk_to_json
+from everview.maintain.leaving import drop_gone, drop_members, tables_left
+from everview.maintain.plans import GROUPS, Plans, commit
+from everview.maintain.sharing import StatesOf, joined_states, own_part
+from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.members import members_of
-from everview.plan.maintenance import MaintenancePlan, Shape, Step, continued, restricted
+from everview.plan.maintenance import continued
 from everview.store.contract import StateTable, Store
 
-BUILDS = "maintenance/build/"
 CHUNK = 100_000
 """Rows that a chunk takes in."""
 NEAR = 10_000
 """Log entries between a build and its group from which on it catches up with the group waiting."""
 
 
-@dataclass(frozen=True)
-class Build:
-    """Where a build is."""
-
-    group: str
-    target: str
-    ids: tuple[int, ...]
-    """Of the views and indexes that it builds."""
-    plan: str
-    chunk: Chunk | None
-    """The chunk to take in next; None: all rows are in."""
-    base: int
-    """The build's last committed epoch when the chunk was chosen: a later one is the chunk's."""
-    started: bool = False
-    joined: str | None = None
-    """The plan with which the target's next epoch makes the views its own."""
-
-    def document(self) -> dict[str, bytes]:
-        said: dict[str, Any] = {
-            "target": self.target,
-            "ids": self.ids,
-            "plan": self.plan,
-            "chunk": None if self.chunk is None else chunk_to_json(self.chunk),
-            "base": self.base,
-            "started": self.started,
-            "joined": self.joined,
-        }
-        return {BUILDS + self.group: json.dumps(said).encode()}
-
-    @staticmethod
-    def of(name: str, document: bytes) -> Build:
-        said = json.loads(document)
-        chunk = None if said["chunk"] is None else chunk_from_json(said["chunk"])
-        group = name.removeprefix(BUILDS)
-        return Build(
-            group,
-            said["target"],
-            tuple(said["ids"]),
-            said["plan"],
-            chunk,
-            said["base"],
-            said["started"],
-            said["joined"],
-        )
-
-
 class Builder:
     """Builds views of one store."""
 
-    def __init__(self, store: Store, catalog: Catalog, plans: Plans, epochs: Epochs) -> None:
+    def __init__(self, store: Store, catalog: Catalog, plans: Plans, epochs: Epochs, chunk: int = CHUNK) -> None:
         self.store = store
         self.catalog = catalog
         self.plans = plans
         self.epochs = epochs
+        self.chunk = chunk
 
     # -------------------------------------------------------------- what there is to do
 
     def builds(self) -> list[Build]:
         """The builds under way."""
-        _, found = self.store.metadata.documents(BUILDS)
-        return [Build.of(name, found[name]) for name in sorted(found)]
+        return builds_of(self.store)
 
     def waiting(self) -> dict[str, list[Maintained]]:
         """Views and indexes that nobody builds yet, by the group they are for."""
-        definitions = self.catalog.definitions()
-        taken = {id for build in self.builds() for id in build.ids}
+        taken = {one for build in self.builds() for one in build.views}
         found: dict[str, list[Maintained]] = {}
-        for one in definitions.maintained():
-            if one.status is ViewStatus.BUILDING and one.id not in taken:
+        for one in self.catalog.definitions().maintained():
+            if one.status is ViewStatus.BUILDING and (one.id, one.version) not in taken:
                 found.setdefault(one.group, []).append(one)
         return found
 
     def start(self, target: str, found: Sequence[Maintained]) -> Build:
-        """Begin to build these views of a group. One build of a group at a time."""
+        """Begin to build these views of a group. One build of a group at a time, and the group's
+        plan is as its views are defined now."""
         last = self.plans.last(target)
         held = last[1] if last else None
         whole = self.plans.planned(self.catalog.definitions(), [*self._live(target), *found])
         whole = whole if held is None else continued(whole, held.plan)
-        own, shared = _own_part(whole, [one.name for one in found], held)
+        own, shared = own_part(whole, [one.name for one in found], held)
 
-        def work(draft: Draft) -> BoundPlan:
+        def work(draft: Draft) -> Build:
             group = draft.fresh_group(GroupKind.BUILDING).name
-            return self.plans.bound(own, draft, shared, draft.number_state, group)
+            bound = self.plans.bound(own, draft, shared, draft.number_state, group)
+            views = tuple((one.id, one.version) for one in found)
+            digest, document = self.plans.document(bound)
+            build = Build(group, target, views, digest, Chunk(min(bound.tables, default=None)), base=0)
+            draft.puts |= {**document, build.name: build.document()}
+            return build
 
-        bound = self.catalog.change(work)
-        return self._recorded(
-            Build(
-                bound.states[QUARANTINE].group,
-                target,
-                tuple(one.id for one in found),
-                self.plans.record(bound),
-                Chunk(min(bound.tables, default=None)),
-                base=0,
-            )
-        )
+        return self.catalog.change(work)
+
+    def abandoned(self, build: Build) -> bool:
+        """Whether a view that is being built was dropped or replaced: then the build is of no use."""
+        now = {(one.id, one.version) for one in self.catalog.definitions().maintained()}
+        return not now.issuperset(build.views)
 
     def _live(self, target: str) -> list[Maintained]:
         definitions = self.catalog.definitions()
@@ -156,7 +110,9 @@ class Builder:
             self.epochs.run(begun)
         committed = self.store.views.committed(build.group)
         if build.chunk is None:
-            self.epochs.step(build.group, build.plan, self.store.log.latest())
+            goal = self.store.log.latest()
+            build = self._as_defined(build)
+            self.epochs.step(build.group, build.plan, goal)
             return build
         if build.started and committed.epoch > build.base:
             return self._recorded(replace(build, chunk=self._following(build), base=committed.epoch, started=False))
@@ -166,16 +122,24 @@ class Builder:
         """Choose where the next chunk ends, record it, and take it in."""
         assert build.chunk is not None
         chunk = build.chunk
-        bound = self.plans.load(build.plan)
         with self.store.snapshot() as snapshot:
+            build = self._as_defined(build)
             if chunk.table is not None:
-                chunk = next_chunk(snapshot, bound.tables[chunk.table], chunk.after, CHUNK, chunk.loaded)
+                table = self.plans.load(build.plan).tables[chunk.table]
+                chunk = next_chunk(snapshot, table, chunk.after, self.chunk, chunk.loaded)
             frontier = snapshot.frontier
         base = self.store.views.committed(build.group).epoch
         build = self._recorded(replace(build, chunk=chunk, base=base, started=True))
         task = EpochTask(build.plan, first=base == 0, chunk=chunk)
         self.epochs.run(self.store.views.begin(build.group, frontier, task.to_bytes()))
         return self.advance(build)
+
+    def _as_defined(self, build: Build) -> Build:
+        """The build with the schemas that its tables have now. Called after the next epoch's
+        frontier is known, so nothing up to it was written under a newer one."""
+        bound = self.plans.load(build.plan)
+        again = self.plans.as_defined(bound, self.catalog.definitions())
+        return build if again is bound else self._recorded(replace(build, plan=self.plans.record(again)))
 
     def _following(self, build: Build) -> Chunk | None:
         chunk = build.chunk
@@ -189,7 +153,7 @@ class Builder:
         return Chunk(left[0], loaded=loaded) if left else None
 
     def _recorded(self, build: Build) -> Build:
-        commit(self.store, lambda _: (build.document(), ()))
+        commit(self.store, lambda _: ({build.name: build.document()}, ()))
         return build
 
     # -------------------------------------------------------------- joining
@@ -205,7 +169,7 @@ class Builder:
         """Make the views the target's own. The target is between two epochs, and stays there."""
         target = build.target
         if build.joined is None:
-            self._meet(build)
+            build = self._meet(build)
             bound = self._joined(build)
             build = self._recorded(
                 replace(build, joined=self.plans.record(bound), base=self.store.views.committed(target).epoch)
@@ -216,16 +180,19 @@ class Builder:
             adopted = self.plans.load(build.plan).states[QUARANTINE]
             task = EpochTask(build.joined, chunk=Chunk(None), adopted=adopted)
             self.epochs.run(self.store.views.begin(target, frontier, task.to_bytes()))
+        self.store.views.sweep(build.group)  # nobody else will, once the group is gone
         self._publish(build)
 
-    def _meet(self, build: Build) -> None:
+    def _meet(self, build: Build) -> Build:
         """Bring build and target to one frontier. A target without views is wherever the build is."""
         reached = self.store.views.committed(build.target).frontier
         goal = self.store.views.committed(build.group).frontier | reached
+        build = self._as_defined(build)
         self._catch_up(build.group, build.plan, goal)
         last = self.plans.last(build.target)
-        if last is not None and self._live(build.target):
+        if last is not None and last[1].plan.views:
             self._catch_up(build.target, last[0], goal)
+        return build
 
     def _catch_up(self, group: str, plan: str, goal: Frontier) -> None:
         while self.epochs.step(group, plan, goal) is not None:
@@ -236,14 +203,12 @@ class Builder:
         definitions = self.catalog.definitions()
         own = self.plans.load(build.plan)
         last = self.plans.last(build.target)
-        found = [definitions.by_id(id) for id in build.ids]
-        views = [one for one in found if isinstance(one, ViewDefinition | IndexDefinition)]
+        views = [one for one in definitions.maintained() if build.builds(one)]
         whole = self.plans.planned(definitions, [*self._live(build.target), *views])
-        states = dict(own.states)
         if last is not None:
             whole = continued(whole, last[1].plan)
-            states |= {named: t for named, t in last[1].states.items() if not _replaced(named, own, last[1])}
         whole = continued(whole, own.plan)
+        states = joined_states(own, last[1] if last is not None else None)
         return self.plans.bound(whole, definitions, states, _known, build.target)
 
     def _publish(self, build: Build) -> None:
@@ -252,30 +217,43 @@ class Builder:
         joined = build.joined
         bound = self.plans.load(joined)
         own = self.plans.load(build.plan)
+        last = self.plans.last(build.target)
         reached = self.store.views.committed(build.target).epoch
+        if last is not None and last[0] != joined:
+            drop_gone(self.store, last[1], bound, ())
+        states = StatesOf(bound)
 
         def work(draft: Draft) -> None:
+            kept = {table.id for table in bound.states.values()}
+            draft.forget(table for table in self.catalog.discarded() if table.id in kept)
             draft.adopt(bound.states.values())
             for one in draft.maintained():
-                if one.name not in bound.plan.by_name or one.group != build.target:
+                if one.group != build.target or one.name not in bound.plan.by_name:
                     continue
-                tables = states_of(bound, one.name)
+                if one.status is ViewStatus.BUILDING and not build.builds(one):
+                    continue
+                tables = states.view(one.name)
                 if one.status is ViewStatus.LIVE and one.state == tables:
                     continue
                 if isinstance(one, ViewDefinition):
                     draft.alter_view(one.name, status=ViewStatus.LIVE, state=tables)
-                else:
+                elif isinstance(one, IndexDefinition):
                     draft.alter_index(one.name, status=ViewStatus.LIVE, state=tables)
-            kept = {table.id for table in bound.states.values()}
-            draft.discard(table for table in own.states.values() if table.id not in kept)
-            draft.puts[GROUPS + build.target] = group_document(joined, reached)
-            draft.deletes.add(BUILDS + build.group)
+            draft.discard(tables_left(own, bound))
+            if last is not None:
+                draft.discard(tables_left(last[1], bound))
+            draft.puts[GROUPS + build.target] = self.plans.group_document(build.target, joined, reached)
+            draft.deletes.add(build.name)
             draft.drop_group(build.group)
 
         self.catalog.change(work)
 
     def abandon(self, build: Build) -> None:
         """Forget a build whose views are gone, and what it kept."""
+        views = self.store.views
+        begun = views.begun(build.group)
+        if begun is not None:
+            views.commit(build.group, begun.epoch)  # so that nobody writes there any more
         own = self.plans.load(build.plan)
         last = self.plans.last(build.target)
         kept = {table.id for table in last[1].states.values()} if last else set()
@@ -283,75 +261,15 @@ class Builder:
             members = members_of(step, own.plan)
             if members is not None and any(own.states[state.fingerprint].id in kept for state in step.states):
                 drop_members(self.store, own, step, members.tags.to_pylist())
+        views.sweep(build.group)
 
         def work(draft: Draft) -> None:
             draft.discard(table for table in own.states.values() if table.id not in kept)
-            draft.deletes.add(BUILDS + build.group)
+            draft.deletes.add(build.name)
             draft.drop_group(build.group)
 
         self.catalog.change(work)
 
 
-def drop_members(store: Store, bound: BoundPlan, step: Step, tags: Iterable[bytes]) -> None:
-    """Remove the state of members that are gone."""
-    for state in step.states:
-        drop = store.views.drop if state.shape is Shape.RECORD else store.views.drop_bags
-        for tag in tags:
-            drop(bound.states[state.fingerprint], tag)
-
-
-def states_of(bound: BoundPlan, name: str) -> tuple[StateTable, ...]:
-    """The state tables that a view of a plan needs, its own last."""
-    found = {bound.states[QUARANTINE].id: bound.states[QUARANTINE]}
-    for step in bound.plan.steps_of(name):
-        for state in step.states:
-            table = bound.states[state.fingerprint]
-            found[table.id] = table
-    return tuple(found.values())
-
-
 def _known(table: StateTable) -> StateTable:
     raise AssertionError(f"neither the build nor its group keeps {table.name}")
-
-
-def _own_part(
-    whole: MaintenancePlan, names: Sequence[str], held: BoundPlan | None
-) -> tuple[MaintenancePlan, dict[str, StateTable]]:
-    """The part of a group's next plan that a build runs, and the tables of the group that it writes
-    into: those whose records are told apart by members, of which the group has none of the build's.
-    Where the group has some of the members, or holds less of each, the build takes them all."""
-    known = {} if held is None else held.plan.by_fingerprint
-    asked = set(names)
-    while True:
-        own = restricted(whole, sorted(asked))
-        shared: dict[str, StateTable] = {}
-        mixed: set[str] = set()
-        for step in own.steps:
-            before = known.get(step.fingerprint)
-            if before is None or held is None or before.constants is None or step.constants is None:
-                continue
-            mine, theirs = set(step.constants.members), set(before.constants.members)
-            same = step.states == before.states
-            if same and mine.isdisjoint(theirs):
-                shared |= {state.fingerprint: held.states[state.fingerprint] for state in step.states}
-            elif step.states and not (same and mine <= theirs) and not mine >= theirs:
-                mixed |= set(whole.users[step.fingerprint])
-        if mixed <= asked:
-            return own, shared
-        asked |= mixed
-
-
-def _replaced(named: str, own: BoundPlan, last: BoundPlan) -> bool:
-    """Whether the build's table of a state takes the place of the group's: it holds more columns,
-    or members that the group's does not."""
-    if named not in own.states or named == QUARANTINE or own.states[named].id == last.states[named].id:
-        return False
-    mine, theirs = (
-        next(step for step in bound.plan.steps for state in step.states if state.fingerprint == named)
-        for bound in (own, last)
-    )
-    if not set(mine.states[0].fields) <= set(theirs.states[0].fields):
-        return True
-    if mine.constants is None or theirs.constants is None:
-        return False
-    return not set(mine.constants.members) <= set(theirs.constants.members)

@@ -10,18 +10,20 @@ on where the other stopped.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from everview.catalog import Catalog, Definitions, ViewStatus
+from everview.catalog import Catalog, Definitions, Draft, GroupKind, Maintained, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import DeadlineError
-from everview.maintain.building import Build, Builder, drop_members
+from everview.maintain.building import CHUNK, Builder
+from everview.maintain.builds import Build
 from everview.maintain.epochs import OPERATIONS, Epochs
-from everview.maintain.plans import GROUPS, Plans, commit, group_document
-from everview.operators.members import members_of
+from everview.maintain.leaving import drop_gone, tables_left
+from everview.maintain.plans import GROUPS, Plans
+from everview.operators.bound import BoundPlan
 from everview.plan.maintenance import continued
-from everview.store.contract import StateTable, Store
+from everview.store.contract import StateTable, Store, Table
 
 LEASE = "maintenance"
 
@@ -29,13 +31,20 @@ LEASE = "maintenance"
 class Maintainer:
     """Maintains the views of a store. All of it needs the lease."""
 
-    def __init__(self, store: Store, catalog: Catalog, operations: int = OPERATIONS) -> None:
+    def __init__(
+        self,
+        store: Store,
+        catalog: Catalog,
+        operations: int = OPERATIONS,
+        chunk: int = CHUNK,
+        epochs: Callable[[Store, Catalog, Plans], Epochs] = Epochs,
+    ) -> None:
         self.store = store
         self.catalog = catalog
         self.operations = operations
         self.plans = Plans(store, catalog)
-        self.epochs = Epochs(store, catalog, self.plans)
-        self.builder = Builder(store, catalog, self.plans, self.epochs)
+        self.epochs = epochs(store, catalog, self.plans)
+        self.builder = Builder(store, catalog, self.plans, self.epochs, chunk)
         self._planned: dict[str, tuple[int, str]] = {}
 
     @contextmanager
@@ -62,9 +71,11 @@ class Maintainer:
         return sorted({one.group for one in definitions.maintained() if one.status is ViewStatus.LIVE})
 
     def recover(self) -> None:
-        """Finish every epoch that somebody began and did not end, and every joining."""
+        """Finish every epoch that somebody began and did not end, and every joining. The epochs of
+        builds are theirs to finish."""
         for group in self.catalog.groups():
-            self.epochs.finish(group.name)
+            if group.kind is not GroupKind.BUILDING:
+                self.epochs.finish(group.name)
         for build in self.builder.builds():
             if build.joined is not None:
                 self.builder.join(build)
@@ -86,24 +97,29 @@ class Maintainer:
             if not builds and not waiting:
                 return
             for target, found in waiting.items():
-                self.builder.start(target, found)
+                self.start(target, found)
+
+    def start(self, target: str, found: Sequence[Maintained]) -> Build:
+        """Begin to build views of a group."""
+        self.plan_of(target)
+        return self.builder.start(target, found)
 
     def _finish(self, build: Build, deadline: float | None) -> None:
-        if self.abandoned(build):
-            self.builder.abandon(build)
-            return
-        self.plan_of(build.target)
-        while not self.builder.near(build):
-            build = self.builder.advance(build)
+        while self.step(build):
             _check(deadline, f"the views of group {build.target} are still being built")
-        self.builder.join(build)
+            build = next(one for one in self.builder.builds() if one.group == build.group)
 
-    def abandoned(self, build: Build) -> bool:
-        """Whether a view that is being built was dropped or replaced: then the build is of no use."""
-        definitions = self.catalog.definitions()
-        known = {one.id: one for one in definitions.maintained()}
-        built = self.plans.load(build.plan).plan.by_name
-        return any(id not in known or known[id].name not in built for id in build.ids)
+    def step(self, build: Build) -> bool:
+        """Take a build one epoch further, or let its views join; whether there is more to do."""
+        if self.builder.abandoned(build):
+            self.builder.abandon(build)
+            return False
+        if not self.builder.near(build):
+            self.builder.advance(build)
+            return True
+        self.plan_of(build.target)
+        self.builder.join(build)
+        return False
 
     def plan_of(self, group: str) -> str:
         """The group's plan as its views are defined now. Called between two epochs."""
@@ -116,34 +132,57 @@ class Maintainer:
         return digest
 
     def _replanned(self, group: str, definitions: Definitions) -> str:
-        last = self.plans.since(group)
+        last = self.plans.last(group)
         if last is None:
             return ""
-        digest, bound, since = last
+        digest, bound = last
         live = [one for one in definitions.maintained() if one.group == group and one.status is ViewStatus.LIVE]
-        tables = {name: definitions.table(name) for name in bound.tables if definitions.find(name) is not None}
-        if {one.name for one in live} == bound.plan.by_name.keys() and tables == dict(bound.tables):
-            return digest
-        plan = continued(self.plans.planned(definitions, live), bound.plan)
-        again = self.plans.bound(plan, definitions, bound.states, _refuse, group)
-        for step in bound.plan.steps:
-            gone = members_of(step, bound.plan)
-            now = again.plan.by_fingerprint.get(step.fingerprint)
-            if gone is None or now is None:
-                continue
-            left = members_of(now, again.plan)
-            tags = set(gone.tags.to_pylist()) - set(left.tags.to_pylist() if left is not None else ())
-            drop_members(self.store, bound, step, sorted(tags))
+        if not live:
+            self._leave(group, bound)
+            return ""
+        if {one.name for one in live} == bound.plan.by_name.keys():
+            again = self.plans.as_defined(bound, definitions)
+            if again is bound:
+                return digest
+        else:
+            plan = continued(self.plans.planned(definitions, live), bound.plan)
+            again = self.plans.bound(plan, definitions, bound.states, _refuse, group)
         digest = self.plans.record(again)
+        drop_gone(self.store, bound, again, self._of_builds())
 
-        commit(self.store, lambda _: ({GROUPS + group: group_document(digest, since)}, ()))
+        def work(draft: Draft) -> None:
+            draft.discard(tables_left(bound, again))
+            draft.puts[GROUPS + group] = self.plans.group_document(group, digest)
+
+        self.catalog.change(work)
         return digest
+
+    def _leave(self, group: str, bound: BoundPlan) -> None:
+        """Forget the plan of a group that has no views."""
+        drop_gone(self.store, bound, None, self._of_builds())
+
+        def work(draft: Draft) -> None:
+            draft.discard(bound.states.values())
+            draft.deletes.add(GROUPS + group)
+
+        self.catalog.change(work)
+
+    def _of_builds(self) -> set[int]:
+        """The tables that builds write into."""
+        plans = [self.plans.load(build.plan) for build in self.builder.builds()]
+        return {table.id for bound in plans for table in bound.states.values()}
 
     # -------------------------------------------------------------- what is left over
 
     def tidy(self) -> None:
         """Remove the rows of what was dropped, and plans that nobody runs any more."""
-        gone = self.catalog.discarded()
+        for group in self.plans.groups():
+            self.plan_of(group)
+        used = self._of_builds()
+        for group in self.plans.groups():
+            last = self.plans.last(group)
+            used |= {table.id for table in last[1].states.values()} if last is not None else set()
+        gone = [table for table in self.catalog.discarded() if isinstance(table, Table) or table.id not in used]
         for table in gone:
             if isinstance(table, StateTable):
                 self.store.views.drop(table)
@@ -151,9 +190,7 @@ class Maintainer:
                 self.store.drop_table(table)
         if gone:
             self.catalog.forget(gone)
-        kept = {build.plan for build in self.builder.builds()}
-        kept |= {last[0] for group in self.catalog.groups() if (last := self.plans.last(group.name)) is not None}
-        self.plans.sweep(kept)
+        self.plans.sweep(build.plan for build in self.builder.builds())
 
 
 def _refuse(table: StateTable) -> StateTable:

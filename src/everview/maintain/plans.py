@@ -8,7 +8,8 @@ attempt of an epoch, in whatever process, reads the very plan that it was begun 
 
 ::
 
-    maintenance/group/<group>     the digest of the group's last plan
+    maintenance/group/<group>     the digests of the group's last plans, each with the epoch from which
+                                  on its tables hold the views: for snapshots that are older than a plan
     maintenance/plan/<digest>     a bound plan, compressed
 """
 
@@ -26,13 +27,17 @@ from everview.catalog.compiling import compiled_index, compiled_view
 from everview.errors import ConflictError, DamagedEntryError
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group, restricted
-from everview.store.contract import StateTable, Store
+from everview.store.contract import StateTable, Store, Table
 
 GROUPS = "maintenance/group/"
 PLANS = "maintenance/plan/"
+BUILDS = "maintenance/build/"
+PAUSES = "maintenance/pause/"
 
 KEPT = 16
 """Plans that a process keeps decoded."""
+REMEMBERED = 8
+"""Plans of a group that snapshots can still be read with."""
 
 _decoded: OrderedDict[str, BoundPlan] = OrderedDict()
 
@@ -93,19 +98,35 @@ class Plans:
         tables = {use.name: definitions.table(use.name) for use in plan.tables}
         return BoundPlan(plan, tables, found)
 
+    def as_defined(self, bound: BoundPlan, definitions: Definitions) -> BoundPlan:
+        """The plan with the schemas that its tables have now; the very same where none has changed."""
+        tables = {
+            name: known if isinstance(known := definitions.find(name), Table) and known.id == table.id else table
+            for name, table in bound.tables.items()
+        }
+        changed = any(tables[name].schema != table.schema for name, table in bound.tables.items())
+        return replace(bound, tables=tables) if changed else bound
+
+    def with_tables(self, digest: str, bound: BoundPlan, definitions: Definitions) -> str:
+        """The plan, recorded with the schemas that its tables have now."""
+        again = self.as_defined(bound, definitions)
+        return digest if again is bound else self.record(again)
+
     # -------------------------------------------------------------- recording
+
+    def document(self, bound: BoundPlan) -> tuple[str, dict[str, bytes]]:
+        """A plan's digest, and the document that records it."""
+        plain = replace(bound, first=frozenset())
+        content = plain.to_bytes()
+        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+        _remember(digest, plain)
+        return digest, {PLANS + digest: zlib.compress(content, 1)}
 
     def record(self, bound: BoundPlan) -> str:
         """Record a plan; returns its digest. May be repeated."""
-        content = replace(bound, first=frozenset()).to_bytes()
-        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-        if digest not in _decoded or not self._there(digest):
-            commit(self.store, lambda _: ({PLANS + digest: zlib.compress(content, 1)}, ()))
-        _remember(digest, replace(bound, first=frozenset()))
+        digest, document = self.document(bound)
+        commit(self.store, lambda _: (document, ()))
         return digest
-
-    def _there(self, digest: str) -> bool:
-        return bool(self.store.metadata.documents(PLANS + digest)[1])
 
     def load(self, digest: str, *, first: bool = False) -> BoundPlan:
         """A recorded plan; ``first``: of which no step has kept anything yet."""
@@ -122,29 +143,57 @@ class Plans:
 
     def last(self, group: str) -> tuple[str, BoundPlan] | None:
         """The group's last plan."""
-        found = self.since(group)
-        return None if found is None else found[:2]
+        found = self._history(group)
+        return (found[0][0], self.load(found[0][0])) if found else None
 
-    def since(self, group: str) -> tuple[str, BoundPlan, int] | None:
-        """The group's last plan, and the epoch from which on its tables hold what it says."""
+    def at(self, group: str, epoch: int) -> BoundPlan | None:
+        """The plan whose tables hold the group's views as of an epoch; None where it is forgotten."""
+        for digest, since in self._history(group):
+            if since <= epoch:
+                return self.load(digest)
+        return None
+
+    def group_document(self, group: str, digest: str, since: int | None = None) -> bytes:
+        """Of a group's next plan. ``since``: the epoch from which on its tables hold what it says;
+        None: they are those of the plan before."""
+        known = self._history(group)
+        if since is None:
+            history = [(digest, known[0][1]), *known[1:]]
+        else:
+            history = [(digest, since), *(one for one in known if one[1] < since)]
+        return json.dumps(history[:REMEMBERED]).encode()
+
+    def groups(self) -> list[str]:
+        """The groups that have a plan."""
+        return [name.removeprefix(GROUPS) for name in self.store.metadata.documents(GROUPS)[1]]
+
+    def joining(self, group: str) -> bool:
+        """Whether views are about to become the group's own: its next epoch is theirs."""
+        found = (json.loads(document) for document in self.store.metadata.documents(BUILDS)[1].values())
+        return any(said["target"] == group and said["joined"] is not None for said in found)
+
+    def _history(self, group: str) -> list[tuple[str, int]]:
         recorded = self.store.metadata.documents(GROUPS + group)[1].get(GROUPS + group)
-        if recorded is None:
-            return None
-        said = json.loads(recorded)
-        return said["plan"], self.load(said["plan"]), said["since"]
+        return [] if recorded is None else [(digest, since) for digest, since in json.loads(recorded)]
+
+    def pause(self, group: str) -> None:
+        """Let nobody begin an epoch of the group, until :meth:`resume`."""
+        commit(self.store, lambda _: ({PAUSES + group: b"{}"}, ()))
+
+    def resume(self, group: str | None = None) -> None:
+        """Let epochs of the group begin again; without a name, of every group."""
+        paused = self.store.metadata.documents(PAUSES)[1]
+        gone = [name for name in paused if group is None or name == PAUSES + group]
+        if gone:
+            commit(self.store, lambda _: ({}, gone))
 
     def sweep(self, kept: Iterable[str]) -> None:
-        """Forget recorded plans but these."""
-        known = set(kept)
+        """Forget recorded plans but these and those of groups."""
+        known = {digest for group in self.groups() for digest, _ in self._history(group)}.union(kept)
         _, found = self.store.metadata.documents(PLANS)
         stale = [name for name in found if name.removeprefix(PLANS) not in known]
         if stale:
             commit(self.store, lambda _: ({}, stale))
-
-
-def group_document(digest: str, since: int) -> bytes:
-    """Of a group's plan. ``since``: the epoch from which on its tables hold what it says."""
-    return json.dumps({"plan": digest, "since": since}).encode()
 
 
 def commit(store: Store, changes: Callable[[int], tuple[Mapping[str, bytes], Collection[str]]]) -> None:

@@ -51,7 +51,7 @@ class ExtremeWorker(StepWorker):
         """The values that come and go, each once for its group."""
         asked = [*self._key, self._value, *([(self._filter, BOOLEAN)] if self._filter else [])]
         found = work.evaluator.columns(asked, changes)
-        work.quarantine.add(self.step, "row", changes.select([*self.needed(0), WEIGHT]), found.failed)
+        work.quarantine.add(self.step, "row", changes.select([*self.needed(0), WEIGHT]), found.failed, source=0)
         *key, value = found.columns[: len(self._key) + 1]
         wanted = value.is_valid()
         if self._filter:

@@ -283,6 +283,8 @@ class _Compared(_Joining):
             for name in self.join.bags[0].key_columns:
                 if name not in read:
                     read[name] = left.columns[name].take(sides[0][1])
+            if self.keys.members is not None:
+                read[MEMBER] = left.columns[MEMBER].take(sides[0][1])
             named = pa.table(read | {WEIGHT: pa.array(left.weights[one] * right.weights[other])})
             self.work.quarantine.add(self.join.step, "pair", named, failed)
         found: Mask = mask.to_numpy(zero_copy_only=False)

@@ -94,7 +94,7 @@ def members_of(step: Step, plan: MaintenancePlan) -> Members | None:
     if step.constants is None:
         return None
     rows = step.constants.members
-    tags = [bytes.fromhex(member_fingerprint(step.fingerprint, row))[:TAG] for row in rows]
+    tags = tags_of(step)
     if len(set(tags)) != len(tags):
         raise DefinitionError(f"two members of {step.operator.value} {step.title} have the same tag")
     found: list[Numbers | None] = []
@@ -109,6 +109,12 @@ def members_of(step: Step, plan: MaintenancePlan) -> Members | None:
         found.append(np.array([numbers[row[at : at + width]] for row in rows], np.int64))
         at += width
     return Members(pa.array(tags, BINARY), tuple(found))
+
+
+def tags_of(step: Step) -> list[bytes]:
+    """The tags of a step's members, in order."""
+    rows = step.constants.members if step.constants is not None else ()
+    return [bytes.fromhex(member_fingerprint(step.fingerprint, row))[:TAG] for row in rows]
 
 
 def own_constants(step: Step, plan: MaintenancePlan) -> Sequence[tuple[str, ...]]:

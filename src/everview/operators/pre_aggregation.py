@@ -115,7 +115,7 @@ class PreAggregationWorker(StepWorker):
         if not found.failed:
             return changes, found.columns
         read = changes.select([*self.needed(0), WEIGHT])
-        work.quarantine.add(self.step, "row", read, found.failed)
+        work.quarantine.add(self.step, "row", read, found.failed, source=0)
         kept = np.ones(len(changes), np.bool_)
         kept[list(found.failed)] = False
         mask = pa.array(kept)

@@ -6,33 +6,45 @@ left out of the view and recorded here, in a state table that moves with the epo
 Whether something has a value depends on it alone, so what fails when a row comes fails again
 when it goes: the row that was left out is left out of the deletion too, and its record goes.
 Records are written like all state, stamped with the epoch, so they come and go exactly once.
+
+A record's key begins with the step and, where the step stands for several views, with the member
+(:data:`NOBODY`: all of them), so the records of views that are dropped go by their prefix::
+
+    step (8 bytes) | member (8 bytes) | digest of what it is (16 bytes)
+
+Which views lack the row is not recorded: it follows from the step and the member, and changes as
+views come and go (:class:`Lacking`).
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from everview.change.entries import WEIGHT
-from everview.plan.maintenance import Step
-from everview.store.contract import Deletes, Puts, StateTable
+from everview.change.frontier import Frontier
+from everview.operators.members import MEMBER, TAG, tags_of
+from everview.plan.maintenance import MaintenancePlan, Step, restricted
+from everview.store.contract import Deletes, Puts, Records, StateTable
 from everview.store.ragged import BINARY
 
 if TYPE_CHECKING:
-    from everview.operators.work import States
+    from everview.operators.work import Written
+
+NOBODY = bytes(TAG)
+"""In the place of a member's tag: the record is of no member alone."""
 
 
 @dataclass(frozen=True)
 class Unvalued:
     """Something without a value."""
 
-    views: tuple[str, ...]
-    """That lack it."""
     what: str
     """Such as ``row`` or ``group``."""
     values: Mapping[str, Any]
@@ -40,52 +52,68 @@ class Unvalued:
     reason: str
     construct: str
     """The step that could not evaluate it."""
+    epoch: int = 0
+    """In which it came."""
+    frontier: Frontier | None = None
+    """Of that epoch: the row was written before it."""
+    views: tuple[str, ...] = ()
+    """That lack it, as the plan is now; not recorded."""
 
-    def to_bytes(self) -> bytes:
-        said = [self.views, self.what, dict(self.values), self.reason, self.construct]
-        return json.dumps(said, ensure_ascii=False, sort_keys=True).encode()
+    def to_json(self) -> list[Any]:
+        frontier = None if self.frontier is None else str(self.frontier)
+        return [self.what, dict(self.values), self.reason, self.construct, self.epoch, frontier]
 
     @staticmethod
-    def from_bytes(recorded: bytes) -> Unvalued:
-        views, what, values, reason, construct = json.loads(recorded)
-        return Unvalued(tuple(views), what, values, reason, construct)
+    def from_json(said: list[Any]) -> Unvalued:
+        what, values, reason, construct, epoch, frontier = said
+        reached = None if frontier is None else Frontier.parse(frontier)
+        return Unvalued(what, values, reason, construct, epoch, reached)
 
 
 @dataclass
 class Quarantine:
     """What an attempt of an epoch found without a value, and what no longer is."""
 
-    users: Mapping[str, Sequence[str]]
-    """For each step the views that need it."""
+    plan: MaintenancePlan
     _net: dict[bytes, tuple[int, Unvalued]] = field(default_factory=dict)
 
-    def add(self, step: Step, what: str, rows: pa.Table, reasons: Mapping[int, str]) -> None:
-        """The rows with these numbers have no value. Their weights say whether they come or go."""
+    def add(self, step: Step, what: str, rows: pa.Table, reasons: Mapping[int, str], source: int | None = None) -> None:
+        """The rows with these numbers have no value. Their weights say whether they come or go.
+        Members are the step's own, or with ``source`` those of that input."""
         if not reasons:
             return
         numbers = sorted(reasons)
         chosen = rows.take(pa.array(numbers))
         weights = chosen[WEIGHT].to_pylist()
-        names = [name for name in chosen.column_names if name != WEIGHT]
+        names = [name for name in chosen.column_names if name not in (WEIGHT, MEMBER)]
         columns = [[_text(value) for value in chosen[name].to_pylist()] for name in names]
+        tags = self._tags(step, chosen, source)
         for row, (number, weight) in enumerate(zip(numbers, weights, strict=True)):
             values = {name: column[row] for name, column in zip(names, columns, strict=True)}
-            said = Unvalued(tuple(self.users[step.fingerprint]), what, values, reasons[number], step.title)
+            said = Unvalued(what, values, reasons[number], step.title)
             name = json.dumps([what, values], ensure_ascii=False).encode()
-            key = bytes.fromhex(step.fingerprint)[:8] + hashlib.blake2b(name, digest_size=16).digest()
+            key = prefix_of(step, tags[row]) + hashlib.blake2b(name, digest_size=16).digest()
             self._net[key] = (self._net.get(key, (0, said))[0] + weight, said)
 
-    def write(self, states: States, table: StateTable) -> int:
-        """Bring the table to this epoch; returns how many came."""
+    def _tags(self, step: Step, rows: pa.Table, source: int | None) -> list[bytes]:
+        if MEMBER not in rows.column_names:
+            return [NOBODY] * len(rows)
+        tags = tags_of(step if source is None else self.plan.step(step.inputs[source].step))
+        return [tags[number] for number in rows[MEMBER].to_pylist()]
+
+    def write(self, states: Written, table: StateTable, frontier: Frontier | None = None) -> int:
+        """Bring the table to this epoch; returns how many records came or changed."""
         keys = sorted(self._net)
         before = states.read(table, pa.array(keys, BINARY)) if keys else pa.array([], BINARY)
         puts, values, deletes = [], [], []
         for key, old in zip(keys, before.to_pylist(), strict=True):
             change, said = self._net[key]
-            count = (json.loads(old)[0] if old else 0) + change
-            if count > 0:
+            known, first = recorded(old) if old else (0, said)
+            since = (first.epoch, first.frontier) if old else (states.epoch, frontier)
+            if known + change > 0:
                 puts.append(key)
-                values.append(json.dumps([count, said.to_bytes().decode()]).encode())
+                said = replace(said, epoch=since[0], frontier=since[1])
+                values.append(json.dumps([known + change, *said.to_json()], ensure_ascii=False).encode())
             elif old:
                 deletes.append(key)
         states.write(table, Puts(pa.array(puts, BINARY), pa.array(values, BINARY)), Deletes(pa.array(deletes, BINARY)))
@@ -94,8 +122,65 @@ class Quarantine:
 
 def recorded(value: bytes) -> tuple[int, Unvalued]:
     """What a record of the table says: how often such a row stands there, and why it has no value."""
-    count, said = json.loads(value)
-    return count, Unvalued.from_bytes(said.encode())
+    count, *said = json.loads(value)
+    return count, Unvalued.from_json(said)
+
+
+def listed(plan: MaintenancePlan, records: Records) -> list[tuple[int, Unvalued]]:
+    """What the records of the table say, with the views that lack it."""
+    lacking = Lacking(plan)
+    found = [recorded(value) for value in records.values.to_pylist()]
+    keys = records.keys.to_pylist()
+    return [(count, replace(said, views=lacking(key))) for key, (count, said) in zip(keys, found, strict=True)]
+
+
+def prefix_of(step: Step, tag: bytes) -> bytes:
+    """What the keys of a step's records begin with, or with a tag those of one member."""
+    return bytes.fromhex(step.fingerprint)[:8] + tag
+
+
+def gone_prefixes(last: MaintenancePlan, now: MaintenancePlan) -> list[bytes]:
+    """What the keys of records begin with that concern nobody in a plan that takes the last one's place."""
+    found: list[bytes] = []
+    known = now.by_fingerprint
+    gone: dict[str, set[bytes]] = {}
+    for step in last.steps:
+        after = known.get(step.fingerprint)
+        if after is None:
+            found.append(prefix_of(step, b""))
+            continue
+        gone[step.fingerprint] = set(tags_of(step)) - set(tags_of(after))
+        lost = gone[step.fingerprint].union(*(gone[one.step] for one in step.inputs))
+        found += [prefix_of(step, tag) for tag in sorted(lost)]
+    return found
+
+
+class Lacking:
+    """Which views lack what a record says."""
+
+    def __init__(self, plan: MaintenancePlan) -> None:
+        self._plan = plan
+        self._steps = {prefix_of(step, b""): step for step in plan.steps}
+
+    def __call__(self, key: bytes) -> tuple[str, ...]:
+        """The views, given the key of a record; none where its step is not in the plan."""
+        step = self._steps.get(key[:8])
+        if step is None:
+            return ()
+        tag = key[8 : 8 + TAG]
+        return self._plan.users[step.fingerprint] if tag == NOBODY else self._of(step.fingerprint).get(tag, ())
+
+    @functools.cache  # noqa: B019 (as short-lived as what is cached)
+    def _of(self, fingerprint: str) -> dict[bytes, tuple[str, ...]]:
+        """The views of each member of a step, and of each member of its inputs."""
+        found: dict[bytes, list[str]] = {}
+        for view in self._plan.users[fingerprint]:
+            part = restricted(self._plan, [view])
+            step = part.step(fingerprint)
+            for one in (step, *(part.step(source.step) for source in step.inputs)):
+                for tag in tags_of(one):
+                    found.setdefault(tag, []).append(view)
+        return {tag: tuple(views) for tag, views in found.items()}
 
 
 def _text(value: object) -> str | None:

@@ -55,7 +55,7 @@ class Runner:
         states = Written(store.views, begun.epoch)
         work = self.work(states)
         done = self._run(work, sources_of(self._workshop, work, batches, rows or {}), keep=False)
-        return replace(done, set_aside=work.quarantine.write(states, self.bound.states[QUARANTINE]))
+        return replace(done, set_aside=work.quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier))
 
     def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch]) -> Outcome:
         """What the log entries would change in every view: computed, and nothing written."""
@@ -73,7 +73,7 @@ class Runner:
         return batches, tuple(damaged)
 
     def work(self, states: States) -> Work:
-        return Work(self.bound, states, Quarantine(self.bound.plan.users))
+        return Work(self.bound, states, Quarantine(self.bound.plan))
 
     def _run(self, work: Work, sources: Mapping[str, Changes], *, keep: bool) -> Outcome:
         waiting: dict[int, Packed] = defaultdict(lambda: defaultdict(list))

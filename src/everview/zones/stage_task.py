@@ -185,7 +185,7 @@ class StageTask:
             found: Mask = owners(keys, zone, self.servers) == number
             return found
 
-        return Work(bound, Written(store.views, self.epoch), Quarantine(bound.plan.users), owned=owned, leads=leads)
+        return Work(bound, Written(store.views, self.epoch), Quarantine(bound.plan), owned=owned, leads=leads)
 
     def _rows(self, store: Store, bound: BoundPlan, task: EpochTask, pieces: Sequence[int]) -> pa.Table:
         """The rows of the given pieces of a chunk, as they were at the epoch's frontier."""

@@ -1,0 +1,54 @@
+"""What views leave behind, and how it goes.
+
+One sentence: state under a prefix of its own goes when the plan that had it is replaced, whole
+tables are marked in the catalog and go when no plan names them any more.
+
+A drop belongs to no epoch. It is done between two epochs, before the plan without it is recorded,
+so one that was interrupted is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from everview.operators.bound import QUARANTINE, BoundPlan
+from everview.operators.members import Members, members_of
+from everview.operators.quarantine import gone_prefixes
+from everview.plan.maintenance import Shape, Step
+from everview.store.contract import StateTable, Store
+
+
+def drop_gone(store: Store, last: BoundPlan, now: BoundPlan | None, kept: Collection[int]) -> None:
+    """Remove what the last plan's steps keep under prefixes of their own and the next one's do not:
+    in tables that stay, because the next plan or somebody else (``kept``, ids) writes there."""
+    stay = set(kept) | (set() if now is None else {table.id for table in now.states.values()})
+    known = {} if now is None else now.plan.by_fingerprint
+    quarantine = last.states[QUARANTINE]
+    if now is not None and quarantine.id in stay:
+        for prefix in gone_prefixes(last.plan, now.plan):
+            store.views.drop(quarantine, prefix)
+    for step in last.plan.steps:
+        after = known.get(step.fingerprint)
+        mine = members_of(step, last.plan)
+        left = members_of(after, now.plan) if after is not None and now is not None else None
+        tags = _tags(mine) - _tags(left)
+        if tags and any(last.states[state.fingerprint].id in stay for state in step.states):
+            drop_members(store, last, step, sorted(tags))
+
+
+def drop_members(store: Store, bound: BoundPlan, step: Step, tags: Iterable[bytes]) -> None:
+    """Remove the state of members that are gone."""
+    for state in step.states:
+        drop = store.views.drop if state.shape is Shape.RECORD else store.views.drop_bags
+        for tag in tags:
+            drop(bound.states[state.fingerprint], tag)
+
+
+def tables_left(last: BoundPlan, now: BoundPlan | None) -> list[StateTable]:
+    """The tables that only the last plan names."""
+    stay = set() if now is None else {table.id for table in now.states.values()}
+    return [table for table in last.states.values() if table.id not in stay]
+
+
+def _tags(members: Members | None) -> set[bytes]:
+    return set() if members is None else set(members.tags.to_pylist())
