@@ -9,7 +9,7 @@ Spark asks its source four things, and the store answers all of them::
     initialOffset            the last committed epoch
     latestOffset(start)      the epoch under way; else begin one; else start (nothing new)
     partitions(start, end)   the slices of the epoch under way, shared out among tasks
-    read(partition)          rows (epoch, node, after, upto)
+    read(partition)          rows (epoch, node, after, upto, piece, leads)
 
 Beginning the epoch *here* makes Spark's bookkeeping a mere echo. Whatever Spark remembers
 or has forgotten (a checkpoint that was lost, one that lags behind a crash, one that is ahead
@@ -28,19 +28,20 @@ batch.
 from __future__ import annotations
 
 import functools
-import itertools
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
 
 from everview.catalog import Catalog
 from everview.change.frontier import Frontier, Slice
-from everview.errors import LogTrimmedError
-from everview.operators.plan import AggregatePlan, EpochPlan
+from everview.maintain.epochs import begin_next
+from everview.maintain.plans import Plans
+from everview.maintain.tasks import EpochTask
 from everview.store.contract import Begun, Store
 from everview.store.opened import close_opened, opened
 
@@ -52,9 +53,21 @@ DESCRIPTOR = StructType(
         StructField("node", IntegerType()),
         StructField("after", LongType()),
         StructField("upto", LongType()),
+        StructField("piece", IntegerType()),
+        StructField("leads", BooleanType()),
     ]
 )
-_DESCRIPTOR = pa.schema([("epoch", pa.int64()), ("node", pa.int32()), ("after", pa.int64()), ("upto", pa.int64())])
+"""A log slice, or a piece of the rows that a build takes in; or neither, for a task that only leads."""
+_DESCRIPTOR = pa.schema(
+    [
+        ("epoch", pa.int64()),
+        ("node", pa.int32()),
+        ("after", pa.int64()),
+        ("upto", pa.int64()),
+        ("piece", pa.int32()),
+        ("leads", pa.bool_()),
+    ]
+)
 
 WORTH_A_TASK = 10_000
 """Log entries below which another task costs more than it saves."""
@@ -62,64 +75,44 @@ WORTH_A_TASK = 10_000
 Offset = dict[str, int | str]
 
 
-def next_epoch(
-    store: Store, catalog: Catalog, group: str, operations: int | None, target: Frontier | None = None
-) -> Begun | None:
-    """The group's epoch under way, or a new one of at most so many operations (at least one
-    batch) and not past the target; None where there is nothing to do."""
-    under_way = store.views.begun(group)
-    if under_way is not None:
-        return under_way
-    start = store.views.committed(group).frontier
-    try:
-        frontier = store.log.latest() if operations is None else store.log.advance(start, operations)
-    except LogTrimmedError as error:
-        views = ", ".join(view.name for view in catalog.views(group))
-        raise LogTrimmedError(
-            f"group {group} cannot go on from {start}", detail=error.message, hint=f"rebuild its views: {views}"
-        ) from error
-    if target is not None and not frontier <= target:
-        frontier = target
-    if frontier <= start:
-        return None
-    return store.views.begin(group, frontier, _plan(catalog, group).to_bytes())
-
-
-def _plan(catalog: Catalog, group: str) -> EpochPlan:
-    known = catalog.definitions()
-    return EpochPlan(
-        tuple(
-            AggregatePlan.of(view.name, view.plan, known.table_by_id(view.depends_on[0]), view.state[0])
-            for view in known.views(group)
-        )
-    )
-
-
-def share_out(slices: Sequence[Slice], tasks: int) -> list[tuple[Slice, ...]]:
-    """Slices for at most so many tasks, all with nearly the same number of entries: the logs
-    are laid end to end and cut at equal distances."""
-    total = sum(map(len, slices))
-    tasks = max(1, min(tasks, total // WORTH_A_TASK))
-    edges = [total * task // tasks for task in range(tasks + 1)]
-    shares = []
-    for low, high in itertools.pairwise(edges):
-        share = []
-        at = 0
-        for piece in slices:
-            first, last = max(low - at, 0), min(high - at, len(piece))
-            if first < last:
-                share.append(Slice(piece.node, piece.after + first, piece.after + last))
-            at += len(piece)
-        shares.append(tuple(share))
-    return shares
-
-
 @dataclass(frozen=True)
-class LogPartition(InputPartition):
-    """What one task reads."""
+class Share(InputPartition):
+    """What one task of the first stage reads."""
 
     epoch: int
-    slices: tuple[Slice, ...]
+    slices: tuple[Slice, ...] = ()
+    pieces: tuple[int, ...] = ()
+    leads: bool = False
+    """Whether the task tells what belongs to no key."""
+
+
+def share_out(begun: Begun, task: EpochTask, tasks: int) -> list[Share]:
+    """Shares for at most so many tasks. A log is read in one place, so that a key is: the largest
+    slices are dealt out first, each to the task that has least."""
+    slices = begun.start.slices_to(begun.frontier) if task.chunk is None or task.chunk.reads_log else ()
+    pieces = range(len(task.chunk.pieces())) if task.chunk is not None and task.chunk.table is not None else range(0)
+    worth = sum(map(len, slices)) // WORTH_A_TASK
+    count = 1 if task.alone else max(1, min(tasks, max(worth, len(pieces))))
+    dealt: list[list[Slice]] = [[] for _ in range(count)]
+    load = [0] * count
+    for piece in sorted(slices, key=len, reverse=True):
+        least = load.index(min(load))
+        dealt[least].append(piece)
+        load[least] += len(piece)
+    return [
+        Share(begun.epoch, tuple(dealt[number]), tuple(pieces[number::count]), leads=number == 0)
+        for number in range(count)
+    ]
+
+
+def described(share: Share) -> pa.RecordBatch:
+    """A share as rows for a task."""
+    rows: list[tuple[object, ...]] = [
+        (share.epoch, piece.node, piece.after, piece.upto, None, share.leads) for piece in share.slices
+    ]
+    rows += [(share.epoch, None, None, None, piece, share.leads) for piece in share.pieces]
+    rows = rows or [(share.epoch, None, None, None, None, share.leads)]
+    return pa.record_batch([list(column) for column in zip(*rows, strict=True)], schema=_DESCRIPTOR)
 
 
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -132,14 +125,16 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._operations = int(options["operations"])
         self._tasks = int(options["tasks"])
         self._target: Frontier | None = None
+        self._topology = ""
+        """Of nodes and regions, as they were before the frontier of the last epoch was chosen."""
 
     @property
     def _store(self) -> Store:
         return opened(self._place)
 
     @functools.cached_property
-    def _catalog(self) -> Catalog:
-        return Catalog(self._store.metadata, self._store.views)
+    def _plans(self) -> Plans:
+        return Plans(self._store, Catalog(self._store.metadata, self._store.views))
 
     def initialOffset(self) -> Offset:
         return {"epoch": self._store.views.committed(self._group).epoch}
@@ -153,8 +148,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         operations = limit.max_rows if isinstance(limit, ReadMaxRows) else self._operations
         everything = isinstance(limit, ReadAllAvailable) and self._target is None
-        most = None if everything else operations
-        begun = next_epoch(self._store, self._catalog, self._group, most, self._target)
+        begun = self._begun(None if everything else operations)
         if begun is None:
             return start
         offset: Offset = {"epoch": begun.epoch, "frontier": str(begun.frontier)}
@@ -162,17 +156,36 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             offset["again"] = int(start.get("again", 0)) + 1
         return offset
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[LogPartition]:
+    def _begun(self, operations: int | None) -> Begun | None:
+        """The epoch to do. A region that changed hands since before the last frontier has keys in
+        two logs; then one task reads all of them."""
+        before, last = self._regions(), self._topology
+        plans = self._plans
+        begun = begin_next(
+            self._store,
+            plans.catalog,
+            plans,
+            self._group,
+            operations,
+            self._target,
+            alone=lambda: self._regions() != last,
+        )
+        self._topology = "" if begun is None or begun.resumed else before
+        return begun
+
+    def _regions(self) -> str:
+        regions = self._store.topology.regions()
+        return hashlib.blake2b(repr(regions).encode(), digest_size=16).hexdigest()
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[Share]:
         begun = self._store.views.begun(self._group)
         if begun is None:
             return []
-        shares = share_out(begun.start.slices_to(begun.frontier), self._tasks)
-        return [LogPartition(begun.epoch, share) for share in shares]
+        return share_out(begun, EpochTask.from_bytes(begun.plan), self._tasks)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, LogPartition)
-        rows = [(partition.epoch, piece.node, piece.after, piece.upto) for piece in partition.slices]
-        yield pa.record_batch([list(column) for column in zip(*rows, strict=True)], schema=_DESCRIPTOR)
+        assert isinstance(partition, Share)
+        yield described(partition)
 
     def stop(self) -> None:
         close_opened(self._place)

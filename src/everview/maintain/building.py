@@ -32,8 +32,8 @@ from everview.change.frontier import Frontier
 from everview.maintain.builds import Build, builds_of
 from everview.maintain.chunks import next_chunk
 from everview.maintain.epochs import Epochs
-from everview.maintain.leaving import drop_gone, drop_members, tables_left
-from everview.maintain.plans import GROUPS, Plans, commit
+from everview.maintain.leaving import drop_members, tables_left
+from everview.maintain.plans import GROUPS, Plans, commit, left_document
 from everview.maintain.sharing import StatesOf, joined_states, own_part
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.bound import QUARANTINE, BoundPlan
@@ -219,8 +219,6 @@ class Builder:
         own = self.plans.load(build.plan)
         last = self.plans.last(build.target)
         reached = self.store.views.committed(build.target).epoch
-        if last is not None and last[0] != joined:
-            drop_gone(self.store, last[1], bound, ())
         states = StatesOf(bound)
 
         def work(draft: Draft) -> None:
@@ -240,8 +238,9 @@ class Builder:
                 elif isinstance(one, IndexDefinition):
                     draft.alter_index(one.name, status=ViewStatus.LIVE, state=tables)
             draft.discard(tables_left(own, bound))
-            if last is not None:
+            if last is not None and last[0] != joined:
                 draft.discard(tables_left(last[1], bound))
+                draft.puts[left_document(build.target, last[0])] = b""
             draft.puts[GROUPS + build.target] = self.plans.group_document(build.target, joined, reached)
             draft.deletes.add(build.name)
             draft.drop_group(build.group)

@@ -7,6 +7,7 @@ next one takes the logs a bounded step further.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,11 +16,11 @@ import pyarrow.compute as pc
 from everview.catalog import Catalog, QuarantineEntry
 from everview.catalog.quarantine import UNKNOWN
 from everview.change.frontier import Frontier
-from everview.errors import LogTrimmedError
+from everview.errors import ConflictError, LogTrimmedError
 from everview.maintain.chunks import loaded_entries, rows_at
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
-from everview.operators.bound import QUARANTINE
+from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.runner import Outcome, Runner
 from everview.store.contract import Begun, Commit, Damage, Puts, StateTable, Store
 
@@ -60,10 +61,17 @@ class Epochs:
     def run(self, begun: Begun) -> Done:
         """Do an epoch and commit it."""
         task = EpochTask.from_bytes(begun.plan)
+        return self.ended(begun, task, self.worked(begun, task))
+
+    def worked(self, begun: Begun, task: EpochTask) -> Outcome:
+        """Bring all state to an epoch."""
         runner = self._runner(task)
-        outcome = runner.epoch(self.store, begun) if task.chunk is None else self._chunk(runner, begun, task)
+        return runner.epoch(self.store, begun) if task.chunk is None else self._chunk(runner, begun, task)
+
+    def ended(self, begun: Begun, task: EpochTask, outcome: Outcome) -> Done:
+        """Commit an epoch whose work is done."""
         if task.adopted is not None:
-            self._adopt(runner, begun, task.adopted)
+            self._adopt(self.plans.load(task.plan), begun, task.adopted)
         set_aside(self.catalog, outcome.damaged)
         commit = self.store.views.commit(begun.group, begun.epoch)
         self.store.views.sweep(begun.group)
@@ -90,16 +98,48 @@ class Epochs:
                 rows[chunk.table] = rows_at(self.store, snapshot, table, chunk, begun.frontier)
         return replace(runner.take(self.store, begun, known, rows), damaged=damaged)
 
-    def _adopt(self, runner: Runner, begun: Begun, source: StateTable) -> None:
+    def _adopt(self, bound: BoundPlan, begun: Begun, source: StateTable) -> None:
         """Take over what a build has set aside."""
         views = self.store.views
-        target = runner.bound.states[QUARANTINE]
+        target = bound.states[QUARANTINE]
         found = views.scan(source, b"", views.committed(source.group).epoch)
         if not len(found.keys):
             return
         known = views.read(target, found.keys, begun.epoch - 1).is_valid()
         new = pc.invert(known)
         views.write(target, begun.epoch, Puts(found.keys.filter(new), found.values.filter(new)))
+
+
+def begin_next(
+    store: Store,
+    catalog: Catalog,
+    plans: Plans,
+    group: str,
+    operations: int | None,
+    target: Frontier | None = None,
+    *,
+    alone: Callable[[], bool] = bool,
+) -> Begun | None:
+    """The group's epoch under way, or the next one, begun now; None where there is nothing to do.
+    ``alone`` is asked after the frontier is chosen whether the logs must be read in one place.
+
+    Whoever makes views the group's own begins an epoch with another plan. Then an epoch that was
+    planned before is not begun: its base is not the group's any more."""
+    under_way = store.views.begun(group)
+    if under_way is not None:
+        return under_way
+    base = store.views.committed(group).epoch
+    last = plans.last(group)
+    if last is None or plans.joining(group):
+        return None
+    frontier = next_frontier(store, catalog, group, operations, target)
+    if frontier is None:
+        return None
+    task = EpochTask(plans.with_tables(*last, catalog.definitions()), alone=alone())
+    try:
+        return store.views.begin(group, frontier, task.to_bytes(), base=base)
+    except ConflictError:
+        return store.views.begun(group)
 
 
 def next_frontier(

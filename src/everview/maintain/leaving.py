@@ -3,8 +3,9 @@
 One sentence: state under a prefix of its own goes when the plan that had it is replaced, whole
 tables are marked in the catalog and go when no plan names them any more.
 
-A drop belongs to no epoch. It is done between two epochs, before the plan without it is recorded,
-so one that was interrupted is done again.
+A drop belongs to no epoch. It is done when the plan without it is recorded and no epoch of an older
+one is under way; until then a document says that there is something to drop
+(:func:`~everview.maintain.plans.left_document`), so one that was interrupted is done again.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from everview.maintain.building import CHUNK, Builder
 from everview.maintain.builds import Build
 from everview.maintain.epochs import OPERATIONS, Epochs
 from everview.maintain.leaving import drop_gone, tables_left
-from everview.maintain.plans import GROUPS, Plans
+from everview.maintain.plans import GROUPS, Plans, commit, left_document
+from everview.maintain.tasks import EpochTask
 from everview.operators.bound import BoundPlan
 from everview.plan.maintenance import continued
 from everview.store.contract import StateTable, Store, Table
@@ -99,10 +100,11 @@ class Maintainer:
             for target, found in waiting.items():
                 self.start(target, found)
 
-    def start(self, target: str, found: Sequence[Maintained]) -> Build:
-        """Begin to build views of a group."""
+    def start(self, target: str, found: Sequence[Maintained]) -> Build | None:
+        """Begin to build views of a group. None where that has to wait: what was dropped before is
+        still being written."""
         self.plan_of(target)
-        return self.builder.start(target, found)
+        return self.builder.start(target, found) if self.retire(target) else None
 
     def _finish(self, build: Build, deadline: float | None) -> None:
         while self.step(build):
@@ -138,7 +140,7 @@ class Maintainer:
         digest, bound = last
         live = [one for one in definitions.maintained() if one.group == group and one.status is ViewStatus.LIVE]
         if not live:
-            self._leave(group, bound)
+            self._leave(group, digest, bound)
             return ""
         if {one.name for one in live} == bound.plan.by_name.keys():
             again = self.plans.as_defined(bound, definitions)
@@ -147,25 +149,41 @@ class Maintainer:
         else:
             plan = continued(self.plans.planned(definitions, live), bound.plan)
             again = self.plans.bound(plan, definitions, bound.states, _refuse, group)
-        digest = self.plans.record(again)
-        drop_gone(self.store, bound, again, self._of_builds())
+        before, digest = digest, self.plans.record(again)
 
         def work(draft: Draft) -> None:
             draft.discard(tables_left(bound, again))
             draft.puts[GROUPS + group] = self.plans.group_document(group, digest)
+            draft.puts[left_document(group, before)] = b""
 
         self.catalog.change(work)
+        self.retire(group)
         return digest
 
-    def _leave(self, group: str, bound: BoundPlan) -> None:
+    def _leave(self, group: str, digest: str, bound: BoundPlan) -> None:
         """Forget the plan of a group that has no views."""
-        drop_gone(self.store, bound, None, self._of_builds())
 
         def work(draft: Draft) -> None:
             draft.discard(bound.states.values())
             draft.deletes.add(GROUPS + group)
+            draft.puts[left_document(group, digest)] = b""
 
         self.catalog.change(work)
+        self.retire(group)
+
+    def retire(self, group: str) -> bool:
+        """Remove what plans that the group has left kept under prefixes of their own. False where an
+        epoch that was begun with one of them is under way: then later."""
+        left = self.plans.left(group)
+        begun = self.store.views.begun(group)
+        if begun is not None and EpochTask.from_bytes(begun.plan).plan in left:
+            return False
+        last = self.plans.last(group)
+        for digest in left:
+            drop_gone(self.store, self.plans.load(digest), None if last is None else last[1], self._of_builds())
+        if left:
+            commit(self.store, lambda _: ({}, [left_document(group, digest) for digest in left]))
+        return True
 
     def _of_builds(self) -> set[int]:
         """The tables that builds write into."""
@@ -180,8 +198,9 @@ class Maintainer:
             self.plan_of(group)
         used = self._of_builds()
         for group in self.plans.groups():
-            last = self.plans.last(group)
-            used |= {table.id for table in last[1].states.values()} if last is not None else set()
+            self.retire(group)
+            for bound in self.plans.running(group):
+                used |= {table.id for table in bound.states.values()}
         gone = [table for table in self.catalog.discarded() if isinstance(table, Table) or table.id not in used]
         for table in gone:
             if isinstance(table, StateTable):

@@ -11,6 +11,8 @@ attempt of an epoch, in whatever process, reads the very plan that it was begun 
     maintenance/group/<group>     the digests of the group's last plans, each with the epoch from which
                                   on its tables hold the views: for snapshots that are older than a plan
     maintenance/plan/<digest>     a bound plan, compressed
+    maintenance/left/<group>/<digest>
+                                  a plan that the group has left, and of which something may be stored
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from everview.store.contract import StateTable, Store, Table
 GROUPS = "maintenance/group/"
 PLANS = "maintenance/plan/"
 BUILDS = "maintenance/build/"
+LEFT = "maintenance/left/"
 PAUSES = "maintenance/pause/"
 
 KEPT = 16
@@ -164,8 +167,10 @@ class Plans:
         return json.dumps(history[:REMEMBERED]).encode()
 
     def groups(self) -> list[str]:
-        """The groups that have a plan."""
-        return [name.removeprefix(GROUPS) for name in self.store.metadata.documents(GROUPS)[1]]
+        """The groups that have a plan, or had one that is not cleaned up."""
+        left = [name.removeprefix(LEFT).rpartition("/")[0] for name in self.store.metadata.documents(LEFT)[1]]
+        found = [name.removeprefix(GROUPS) for name in self.store.metadata.documents(GROUPS)[1]]
+        return sorted({*found, *left})
 
     def joining(self, group: str) -> bool:
         """Whether views are about to become the group's own: its next epoch is theirs."""
@@ -187,13 +192,29 @@ class Plans:
         if gone:
             commit(self.store, lambda _: ({}, gone))
 
+    def left(self, group: str) -> list[str]:
+        """The plans that a group has left, and of which something may still be stored."""
+        prefix = left_document(group, "")
+        return [name.removeprefix(prefix) for name in self.store.metadata.documents(prefix)[1]]
+
+    def running(self, group: str) -> list[BoundPlan]:
+        """The plans that epochs of a group may still run."""
+        last = self.last(group)
+        return [*([] if last is None else [last[1]]), *map(self.load, self.left(group))]
+
     def sweep(self, kept: Iterable[str]) -> None:
         """Forget recorded plans but these and those of groups."""
         known = {digest for group in self.groups() for digest, _ in self._history(group)}.union(kept)
+        known |= {name.rpartition("/")[2] for name in self.store.metadata.documents(LEFT)[1]}
         _, found = self.store.metadata.documents(PLANS)
         stale = [name for name in found if name.removeprefix(PLANS) not in known]
         if stale:
             commit(self.store, lambda _: ({}, stale))
+
+
+def left_document(group: str, digest: str) -> str:
+    """What says that a group has left a plan."""
+    return f"{LEFT}{group}/{digest}"
 
 
 def commit(store: Store, changes: Callable[[int], tuple[Mapping[str, bytes], Collection[str]]]) -> None:

@@ -1,205 +1,230 @@
-"""Counts and sums by group.
+"""Aggregates: the parts of a group put together.
 
-One sentence: a group is a few accumulators that can be added and taken away, so its new
-state is the old one plus the weighted sum of its changes, whatever their order::
+One sentence: a group's row before and after the epoch is made of what its parts held before and
+hold after; parts that did not change are asked for what they held.
 
-    accumulators(G) as of E  =  accumulators(G) as of E−1  +  Σ weight · (1, x is there, x)
+    SELECT customer, count(*), avg(amount), max(amount) … GROUP BY customer
 
-For ``SELECT customer, count(*), sum(amount) … GROUP BY customer`` a group has ``n`` (its
-rows), ``f0`` (its rows whose amount is not null) and ``s0`` (their sum). ``f0`` decides
-whether the sum is NULL, as in SQL: a sum of 0.00 and a sum of nothing are different. A
-group without rows is gone::
+    part                 changes of E                 group 7 as of E − 1      group 7 as of E
+    pre-aggregation      7: n 2 → 3, s 30 → 34        (2, 15.0, 20)        →   (3, 11.33, 20)
+    extreme              none for 7: asked, max 20
 
-    as of E−1           changes of E                partial         as of E
-    7: n 2  s 30.00     7  amount 10.00  −1         7: n −1  s −10  7: n 1  s 20.00
-    8: n 1  s  5.00     8  amount  5.00  −1         8: n −1  s  −5  (8 is gone)
-                        9  amount  1.00  +1         9: n +1  s  +1  9: n 1  s  1.00
-
-The same addition serves three times: from changes to a partial (before the shuffle, so that
-a group travels once per task), from partials to one (after it), and onto the state. It is
-associative and commutative, so how changes are split over tasks does not matter.
-
-Everything is keyed by the encoded group key; what the key columns are is nobody's business
-here. Sums are exact: decimals are added as integers, and a sum that leaves the 38 digits of
-a DECIMAL is an error, never a wrong number.
+A group is there while it has rows; the groups of a query, or of a grouping set, without columns
+are always there, also over nothing. A sum that does not fit its type leaves its group without a
+row, and says so in quarantine; the sum itself is kept exactly, so the group comes back.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.entries import KEY, WEIGHT
-from everview.change.types import BIGINT, Kind, Type, decimal
-from everview.errors import DamagedEntryError, DefinitionError, ValueTypeError
+from everview.change.schema import KeyPart
+from everview.change.types import Type, parse_type
+from everview.operators.bound import BoundPlan
+from everview.operators.evaluation import one_array
+from everview.operators.extreme import ExtremeWorker
+from everview.operators.flow import condensed, together
+from everview.operators.group_reevaluation import GroupReevaluationWorker
+from everview.operators.limbs import Mask
+from everview.operators.members import MEMBER
+from everview.operators.parts import Part, member_bytes
+from everview.operators.pre_aggregation import PreAggregationWorker
+from everview.operators.results import result
+from everview.operators.stored import Keys
+from everview.operators.work import Changes, Work
+from everview.operators.worker import StepWorker
+from everview.plan.expressions import quoted
+from everview.plan.maintenance import Operator, Step
 from everview.store.contract import Bytes
+from everview.store.fitting import fit
+from everview.store.ragged import glue
 
-Mask = npt.NDArray[np.bool_]
+PARTS: Mapping[Operator, Callable[[Step, BoundPlan], Part]] = {
+    Operator.PRE_AGGREGATION: PreAggregationWorker,
+    Operator.EXTREME: ExtremeWorker,
+    Operator.GROUP_REEVALUATION: GroupReevaluationWorker,
+}
 
-DIGITS = 38
-_WEIGHT_DIGITS = 19
+Columns = Mapping[str, pa.Array]
 
 
 @dataclass(frozen=True)
-class Sum:
-    """``sum(column)``: the input column, its type, and what the sum is called."""
+class _Call:
+    """A shown column: a function of columns of parts."""
 
     name: str
-    column: str
     type: Type
-
-    def __post_init__(self) -> None:
-        if self.type.kind is not Kind.DECIMAL:
-            raise DefinitionError(
-                f"column {self.column} cannot be summed",
-                detail=f"sums are kept for DECIMAL columns, and this is a {self.type}",
-            )
-
-    @property
-    def result(self) -> Type:
-        return decimal(DIGITS, self.type.scale)
-
-    @property
-    def product(self) -> pa.DataType:
-        """What holds any value of the column times a weight."""
-        digits = self.type.precision + _WEIGHT_DIGITS + 1
-        return pa.decimal128(digits, self.type.scale) if digits <= DIGITS else pa.decimal256(digits, self.type.scale)
+    function: str
+    held: tuple[tuple[int, str], ...]
+    argument: Type | None
+    """Of a sum or an average."""
 
 
-@dataclass(frozen=True)
-class Aggregate:
-    """count(*) and some sums. ``where`` names the view in errors."""
-
-    count: str
-    sums: tuple[Sum, ...] = ()
-    where: str = ""
-
-    @functools.cached_property
-    def accumulators(self) -> dict[str, Type]:
-        """What a group remembers: names and types, in order."""
-        found = {"n": BIGINT}
-        for i, total in enumerate(self.sums):
-            found |= {f"f{i}": BIGINT, f"s{i}": total.result}
-        return found
-
-    @functools.cached_property
-    def visible(self) -> dict[str, Type]:
-        """What a reader sees of a group, apart from its key."""
-        return {self.count: BIGINT} | {total.name: total.result for total in self.sums}
-
-    # -------------------------------------------------------------- changes → partials
-
-    def partial(self, keys: Bytes, changes: pa.Table) -> pa.Table:
-        """The effect of changes on each group: one row per key, with accumulators to add."""
-        weights = _one(changes[WEIGHT])
-        columns = {KEY: keys, "n": weights}
-        for i, total in enumerate(self.sums):
-            values = _one(changes[total.column])
-            columns[f"f{i}"] = pc.if_else(pc.is_valid(values), weights, pa.scalar(0, pa.int64()))
-            columns[f"s{i}"] = pc.fill_null(_times(values, weights, total.product), pa.scalar(0, total.product))
-        return self.combine([pa.table(columns)])
-
-    def combine(self, partials: Sequence[pa.Table]) -> pa.Table:
-        """The sum of partials: keys distinct and sorted, groups that do not change left out."""
-        names = list(self.accumulators)
-        grouped = pa.concat_tables(partials).group_by(KEY, use_threads=False).aggregate([(n, "sum") for n in names])
-        sums = [self._narrowed(grouped[f"{name}_sum"], kind, grouped[KEY]) for name, kind in self.accumulators.items()]
-        found = pa.table([grouped[KEY], *sums], names=[KEY, *names])
-        found = found.filter(functools.reduce(pc.or_, [pc.not_equal(_one(found[name]), 0) for name in names]))
-        return found.sort_by(KEY)
-
-    # -------------------------------------------------------------- partials → new state
-
-    def step(self, before: Sequence[pa.Array], delta: pa.Table) -> Step:
-        """The new state of groups: ``before`` holds their accumulators as of the last epoch,
-        null where a group was not there, ``delta`` what :meth:`combine` gave."""
-        keys = _one(delta[KEY])
-        after = [
-            self._sum(old, _one(delta[name]), kind, keys)
-            for old, (name, kind) in zip(before, self.accumulators.items(), strict=True)
+class AggregateWorker(StepWorker):
+    def __init__(self, step: Step, bound: BoundPlan) -> None:
+        super().__init__(step, bound)
+        kinds = {field.name: field.type for field in step.fields}
+        self.key_names: tuple[str, ...] = step.parameters["key"]
+        self._parts = [PARTS[source.operator](source, bound) for source in self.sources]
+        self._keys = Keys(tuple(KeyPart(name, kinds[name], nullable=True) for name in self.key_names), step.title)
+        self._calls = tuple(
+            _Call(name, kinds[name], function, held, self._argument(held)) for name, function, held in self._said()
+        )
+        counted = self.sources[step.parameters["groups"]]
+        self._counted: int = step.parameters["groups"]
+        self._rows = next(n for n, f, arg, where in counted.parameters["accumulators"] if arg is None and where is None)
+        self._held = [
+            list(dict.fromkeys(name for call in self._calls for at, name in call.held if at == number))
+            for number, _ in enumerate(self.sources)
         ]
-        counts = after[0].to_numpy()
-        stays: Mask = counts > 0
-        self._check(keys, counts, after)
-        return Step(self, keys, tuple(before), tuple(after), pc.is_valid(before[0]).to_numpy(False), stays)
+        if self._rows not in self._held[self._counted]:
+            self._held[self._counted].append(self._rows)
 
-    def _check(self, keys: Bytes, counts: npt.NDArray[np.int64], after: Sequence[pa.Array]) -> None:
-        """A group without rows has nothing left, and no group has less than nothing."""
-        wrong = counts < 0
-        for i in range(len(self.sums)):
-            filled, total = after[1 + 2 * i].to_numpy(), pc.not_equal(after[2 + 2 * i], 0).to_numpy(False)
-            wrong |= (filled < 0) | (filled > counts) | ((filled == 0) & total)
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            left = {name: column[row].as_py() for name, column in zip(self.accumulators, after, strict=True)}
-            raise DamagedEntryError(
-                f"{self.where or 'an aggregate'}: the group with the key {keys[row].as_py().hex()} does not add up",
-                detail=f"its changes would leave {left}",
-                hint="its state or the log is damaged: rebuild the view",
-            )
+    def _said(self) -> Iterable[tuple[str, str, tuple[tuple[int, str], ...]]]:
+        return [(name, function, tuple((at, one) for at, one in held)) for name, function, held in self.told["calls"]]
 
-    def _sum(self, old: pa.Array, new: pa.Array, kind: Type, keys: Bytes) -> pa.Array:
-        if kind.kind is not Kind.DECIMAL:
-            return pc.add_checked(pc.fill_null(old, 0), new)
-        wide = pa.decimal256(DIGITS, kind.scale)
-        return self._narrowed(pc.add(pc.fill_null(old, pa.scalar(0, old.type)).cast(wide), new.cast(wide)), kind, keys)
+    def _argument(self, held: tuple[tuple[int, str], ...]) -> Type | None:
+        if len(held) < 2:
+            return None
+        at, name = held[0]
+        return parse_type(dict(self.sources[at].parameters["argument types"])[name])
 
-    def _narrowed(self, column: pa.Array | pa.ChunkedArray, kind: Type, keys: Bytes | pa.ChunkedArray) -> pa.Array:
-        values = _one(column)
-        try:
-            return values.cast(kind.arrow)
-        except pa.ArrowInvalid as error:
-            limit = Decimal(10) ** (DIGITS - kind.scale)
-            row = next(i for i, value in enumerate(values.to_pylist()) if abs(value) >= limit)
-            raise ValueTypeError(
-                f"{self.where or 'an aggregate'}: a sum of the group with the key {keys[row].as_py().hex()} "
-                f"does not fit a {kind}",
-                hint="sum a smaller part, or columns of a smaller scale",
-            ) from error
+    def reads(self, number: int) -> Iterable[str]:
+        return [quoted(name) for name in (*self.key_names, *self._held[number])]
 
-    def shown(self, accumulators: Sequence[pa.Array]) -> list[pa.Array]:
-        """The visible columns of groups."""
-        columns = [accumulators[0]]
-        for i in range(len(self.sums)):
-            filled, total = accumulators[1 + 2 * i], accumulators[2 + 2 * i]
-            columns.append(pc.if_else(pc.greater(filled, 0), total, pa.scalar(None, total.type)))
-        return columns
+    # -------------------------------------------------------------- the epoch
 
-
-@dataclass(frozen=True)
-class Step:
-    """Groups before and after an epoch: equally long columns, keys sorted."""
-
-    aggregate: Aggregate
-    keys: Bytes
-    before: tuple[pa.Array, ...]
-    after: tuple[pa.Array, ...]
-    was: Mask
-    stays: Mask
-
-    def changes(self) -> pa.Table:
-        """What the step does to the view: the old row of each group −1, the new one +1."""
+    def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
+        changed = [self._keyed(self.gathered(number, parts)) for number, parts in enumerate(inputs)]
+        groups = self._groups(work, changed)
+        if not len(groups):
+            return together(self.step, ())
+        keys = one_array(groups[KEY])
+        sides: tuple[list[Columns], list[Columns]] = ([], [])
+        for number, rows in enumerate(changed):
+            for side, columns in zip(sides, self._values(work, number, rows, groups), strict=True):
+                side.append(columns)
+        always = pc.is_in(keys, value_set=one_array(self._always(work)[KEY])).to_numpy(zero_copy_only=False)
+        first = work.first(self.step)
         parts = []
-        for rows, there, weight in ((self.before, self.was, -1), (self.after, self.stays, 1)):
-            shown = dict(zip(self.aggregate.visible, self.aggregate.shown(rows), strict=True))
-            weights = pa.array(np.full(len(there), weight, np.int64))
-            parts.append(pa.table({KEY: self.keys} | shown | {WEIGHT: weights}).filter(pa.array(there)))
-        return pa.concat_tables(parts)
+        for columns_of_parts, weight, ever in zip(sides, (-1, 1), (always & (not first), always), strict=True):
+            counts = columns_of_parts[self._counted][self._rows].fill_null(0).to_numpy()
+            parts.append(self._shown(work, groups, columns_of_parts, (counts > 0) | ever, weight))
+        return condensed(together(self.step, parts))
+
+    def _keyed(self, rows: pa.Table) -> pa.Table:
+        keys = self._keys.encode([rows[name] for name in self.key_names], len(rows))
+        if self.members is not None:
+            keys = glue(member_bytes(rows[MEMBER]), keys)
+        return rows.append_column(KEY, keys)
+
+    def _groups(self, work: Work, changed: Sequence[pa.Table]) -> pa.Table:
+        """Each group that any part changed, once: its key, and its member."""
+        names = [KEY, *self.key_names, *([MEMBER] if self.members is not None else [])]
+        tables = [rows.select(names) for rows in changed if len(rows)]
+        if work.first(self.step):
+            there = self._always(work)
+            tables.append(there.filter(pa.array(work.owns(self.step, self._bare(there)))).select(names))
+        if not tables:
+            return self._always(work).select(names)[:0]
+        found = pa.concat_tables(tables)
+        keys = one_array(found[KEY])
+        return found.take(pc.index_in(pc.unique(keys), value_set=keys))
+
+    def _bare(self, groups: pa.Table) -> Bytes:
+        return self._keys.encode([groups[name] for name in self.key_names], len(groups))
+
+    def _always(self, work: Work) -> pa.Table:
+        """The groups that are there even over nothing."""
+        kinds = {field.name: field.type for field in self.step.fields}
+        rows = self.told["always"]
+        columns = [
+            work.evaluator.query(
+                " UNION ALL ".join(f"SELECT CAST({row[n]} AS {kinds[name]})" for row in rows), [(name, kinds[name])], {}
+            )[name]
+            if rows
+            else pa.array([], kinds[name].arrow)
+            for n, name in enumerate(self.key_names)
+        ]
+        count = len(rows)
+        members = 1 if self.members is None else len(self.members)
+        spread = pa.array(np.tile(np.arange(count), members))
+        found = {name: one_array(column).take(spread) for name, column in zip(self.key_names, columns, strict=True)}
+        keys = self._keys.encode(list(found.values()), count * members)
+        if self.members is not None:
+            found[MEMBER] = pa.array(np.repeat(np.arange(members, dtype=np.int32), count))
+            keys = glue(member_bytes(found[MEMBER]), keys)
+        return pa.table({KEY: keys} | found)
+
+    def _values(self, work: Work, number: int, rows: pa.Table, groups: pa.Table) -> tuple[Columns, Columns]:
+        """What a part held and holds of each group, row by row."""
+        names = self._held[number]
+        keys, own = one_array(groups[KEY]), one_array(rows[KEY])
+        weights = one_array(rows[WEIGHT]).to_numpy()
+        held = {name: one_array(rows[name]) for name in names}
+        other = np.flatnonzero(~pc.is_in(keys, value_set=own).to_numpy(zero_copy_only=False))
+        if len(other) and not work.first(self.sources[number]):
+            asked = self._asked(work, number, groups.take(pa.array(other)))
+            held = {name: pa.concat_arrays([column, one_array(asked[name])]) for name, column in held.items()}
+        else:
+            other = other[:0]
+        sides: list[Columns] = []
+        for sign in (-1, 1):
+            chosen = np.flatnonzero(weights == sign)
+            place = np.full(len(keys), -1, np.int64)
+            at = pc.index_in(own.take(pa.array(chosen)), value_set=keys).to_numpy()
+            place[at] = chosen
+            place[other] = len(rows) + np.arange(len(other))
+            taken = pa.array(place, mask=place < 0)
+            sides.append({name: column.take(taken) for name, column in held.items()})
+        return sides[0], sides[1]
+
+    def _asked(self, work: Work, number: int, groups: pa.Table) -> pa.Table:
+        theirs = self.sources[number].parameters["key names"]
+        named = {KEY: groups[KEY]}  # so that groups without key columns can be counted
+        named |= {their: groups[own] for their, own in zip(theirs, self.key_names, strict=True)}
+        if self.members is not None and (numbers := self.members.from_inputs[number]) is not None:
+            named[MEMBER] = pa.array(numbers[one_array(groups[MEMBER]).to_numpy()].astype(np.int32))
+        return self._parts[number].values(work, pa.table(named))
+
+    # -------------------------------------------------------------- results
+
+    def _shown(self, work: Work, groups: pa.Table, parts: Sequence[Columns], there: Mask, weight: int) -> Changes:
+        """The rows of groups that are there, with a weight."""
+        rows = {name: one_array(groups[name]) for name in self.key_names}
+        failed: dict[int, str] = {}
+        for call in self._calls:
+            rows[call.name] = self._called(call, parts, there, failed)
+        if self.members is not None:
+            rows[MEMBER] = one_array(groups[MEMBER])
+        rows[WEIGHT] = pa.array(np.full(len(groups), weight, np.int64))
+        made = pa.table(rows)
+        if failed:
+            beside = [MEMBER, WEIGHT] if self.members is not None else [WEIGHT]
+            work.quarantine.add(self.step, "group", made.select([*self.key_names, *beside]), failed)
+            there = there.copy()
+            there[list(failed)] = False
+        return made.filter(pa.array(there))
+
+    def _called(self, call: _Call, parts: Sequence[Columns], there: Mask, failed: dict[int, str]) -> pa.Array:
+        columns = [parts[at][name] for at, name in call.held]
+        if call.argument is None:
+            (value,) = columns
+            if call.function == "count":
+                return _as(value.fill_null(0), call.type)
+            return _as(value, call.type)
+        total, count = columns
+        found = result(call.function, call.argument, total, count)
+        for row in np.flatnonzero(found.overflow & there).tolist():
+            failed[row] = found.message
+        return _as(found.values, call.type)
 
 
-def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _times(values: pa.Array, weights: pa.Array, product: pa.DataType) -> pa.Array:
-    narrow = pa.types.is_decimal128(product)
-    factor = (pa.decimal128 if narrow else pa.decimal256)(_WEIGHT_DIGITS, 0)
-    wide = values if narrow else values.cast(pa.decimal256(values.type.precision, values.type.scale))
-    return pc.multiply(wide, weights.cast(factor))
+def _as(values: pa.Array, kind: Type) -> pa.Array:
+    return values if values.type == kind.arrow else fit(values, kind)

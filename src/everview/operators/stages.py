@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from everview.operators.aggregation import AggregateWorker
+from everview.operators.aggregate import AggregateWorker
 from everview.operators.bags import PartitionWorker
 from everview.operators.bound import BoundPlan, Edge
 from everview.operators.clock import Clock

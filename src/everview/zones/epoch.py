@@ -1,82 +1,100 @@
-"""One epoch on Spark: two Python stages, one shuffle, one commit.
+"""Epochs on Spark: a Python stage for each stage of the plan, a shuffle between them, one commit.
 
-One sentence: the epoch under way in the store is run over the slice descriptors Spark hands
-us, and committed when the reports of its tasks say that all of it was read.
+One sentence: the epoch under way in the store is run over descriptors of what to read, and
+committed when the reports of its tasks say that all of it was read.
 
 ::
 
-    descriptors ──mapInArrow──▶ blocks ──repartitionById──▶ blocks ──mapInArrow──▶ reports
-                  Distributor           (the one shuffle)            ViewServer       │
-                                                                      commit ◀────────┘
+    descriptors ──mapInArrow──▶ blocks ──repartitionById──▶ blocks ──mapInArrow──▶ … ──▶ reports
+                   stage 1              (one shuffle each)            stage 2                │
+                                                                                 commit ◀────┘
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from everview.catalog import Catalog
-from everview.catalog.quarantine import UNKNOWN, QuarantineEntry
-from everview.store.contract import Begun, Damage, Store
-from everview.zones import blocks, view_server
-from everview.zones.distributor import Distributor
-from everview.zones.reports import Clock, EpochReport, Report, require_whole, total
-from everview.zones.view_server import ViewServer
+from everview.log.source import DESCRIPTOR, Share, described, share_out
+from everview.maintain.epochs import Epochs
+from everview.maintain.plans import Plans
+from everview.maintain.tasks import EpochTask
+from everview.operators.clock import Clock
+from everview.operators.runner import Outcome
+from everview.store.contract import Begun, Store
+from everview.zones import blocks
+from everview.zones.blocks import REPORT
+from everview.zones.reports import EpochReport, Report, require_whole, total
+from everview.zones.stage_task import StageTask
 
 
-@dataclass(frozen=True)
-class EpochRunner:
-    """Runs the epochs of a group."""
+class SparkEpochs(Epochs):
+    """Does epochs of a store's groups on Spark. ``servers`` tells how many view servers there are."""
 
-    place: str
-    group: str
-    servers: int
+    def __init__(
+        self, store: Store, catalog: Catalog, plans: Plans, spark: SparkSession, place: str, servers: Callable[[], int]
+    ) -> None:
+        super().__init__(store, catalog, plans)
+        self.spark = spark
+        self.place = place
+        self.servers = servers
+        self.reported: Callable[[EpochReport], None] = lambda report: None
+        """Told of every epoch that was done."""
 
-    def run(self, store: Store, begun: Begun, descriptors: DataFrame) -> EpochReport:
-        """Run the epoch under way over the descriptors of its slices, and commit it."""
+    def worked(self, begun: Begun, task: EpochTask) -> Outcome:
+        """The work of an epoch that no stream hands us: a build's chunk, a joining, one that somebody
+        left behind."""
+        shares = share_out(begun, task, self.servers())
+        spread = self.spark.range(0, len(shares), 1, len(shares))
+        return self.over(begun, task, spread.mapInArrow(Describe(tuple(shares)), DESCRIPTOR))
+
+    def over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
+        """The work of an epoch over descriptors of its slices."""
         clock = Clock()
         started = time.perf_counter()
         with clock("spark job"):
-            report = self._tasks(begun, descriptors)
-        require_whole(begun, report.slices)
-        with clock("commit"):
-            _set_aside(store, report.damaged)
-            store.views.commit(self.group, begun.epoch)
-        with clock("sweep"):
-            store.views.sweep(self.group)
-        return EpochReport(
-            begun.epoch,
-            begun.start,
-            begun.frontier,
-            report.damaged,
-            report.counts,
-            report.seconds | clock.seconds,
-            time.perf_counter() - started,
+            report = self._tasks(begun, task, descriptors)
+        if task.chunk is None or task.chunk.reads_log:
+            require_whole(begun, report.slices)
+        steps = {name.removeprefix("step "): n for name, n in report.counts.items() if name.startswith("step ")}
+        self.reported(
+            EpochReport(
+                begun.epoch,
+                begun.start,
+                begun.frontier,
+                report.damaged,
+                report.counts,
+                report.seconds | clock.seconds,
+                time.perf_counter() - started,
+            )
         )
+        return Outcome({}, steps, report.damaged, report.counts.get("set aside", 0))
 
-    def _tasks(self, begun: Begun, descriptors: DataFrame) -> Report:
-        placed = (
-            descriptors.mapInArrow(self.distributor(begun), blocks.SPARK_SCHEMA)
-            .repartitionById(self.servers, "server")
-            .mapInArrow(self.view_server(begun), view_server.SPARK_SCHEMA)
-        )
-        return total(Report.from_json(row.report) for row in placed.collect())
-
-    def distributor(self, begun: Begun) -> Distributor:
-        return Distributor(self.place, begun.epoch, begun.plan, self.servers)
-
-    def view_server(self, begun: Begun) -> ViewServer:
-        return ViewServer(self.place, begun.epoch, begun.base, begun.plan)
+    def _tasks(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Report:
+        servers = self.servers()
+        stages = len(self.plans.load(task.plan).stages)
+        frame = descriptors
+        for stage in range(1, stages + 1):
+            work = StageTask(self.place, begun.group, begun.epoch, str(begun.frontier), task.to_bytes(), stage, servers)
+            frame = (frame if stage == 1 else frame.repartitionById(servers, "server")).mapInArrow(
+                work, blocks.SPARK_SCHEMA
+            )
+        found = frame.filter(f"subject = {REPORT}").select("content").collect()
+        return total(Report.from_json(bytes(row.content)) for row in found)
 
 
-def _set_aside(store: Store, damaged: tuple[Damage, ...]) -> None:
-    """Log entries that could not be read are recorded before the epoch that passes them is
-    committed; a retry records them again under the same names."""
-    if damaged:
-        now = time.time()
-        Catalog(store.metadata).quarantine.add(
-            QuarantineEntry(UNKNOWN if entry.table is None else entry.table, entry.position, entry.reason, now)
-            for entry in damaged
-        )
+@dataclass(frozen=True)
+class Describe:
+    """Hands each task its share of what an epoch reads."""
+
+    shares: tuple[Share, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield described(self.shares[number])

@@ -1,0 +1,126 @@
+"""The steward: what a pipeline does beside its stream.
+
+One sentence: while the stream takes the main group from epoch to epoch, the steward follows the
+catalog (views that were dropped), builds what is new chunk by chunk, moves lazy groups that are
+due, and cleans up.
+
+It works in a thread of the driver, with Spark jobs of its own, so that the stream goes on. Only
+where a build makes its views the group's own does the stream pause, for the time of one small epoch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from everview.catalog import GroupKind
+from everview.change.frontier import Frontier
+from everview.errors import EverviewError
+from everview.maintain import Maintainer
+from everview.maintain.builds import Build
+from everview.maintain.tasks import EpochTask
+
+POLL = 0.05
+LAZY = 1.0
+"""Seconds without a write after which lazy groups are moved."""
+
+
+class Steward:
+    """Tends the groups of a store until it is told to stop. ``streamed`` is the group that a stream
+    moves; the others are the steward's own."""
+
+    def __init__(self, maintainer: Maintainer, streamed: str, failed: Callable[[EverviewError], None]) -> None:
+        self._maintainer = maintainer
+        self._streamed = streamed
+        self._failed = failed
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tend, name="everview-steward", daemon=True)
+        self._seen: tuple[int, Frontier] = (-1, Frontier())
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Return when nothing is under way any more."""
+        self._over.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _tend(self) -> None:
+        try:
+            while not self._over.is_set():
+                if not self.turn():
+                    self._over.wait(POLL)
+        except EverviewError as error:
+            self._failed(error)
+        except Exception as error:
+            self._failed(EverviewError("the pipeline's steward failed", detail=f"{type(error).__name__}: {error}"))
+
+    # -------------------------------------------------------------- one turn
+
+    def turn(self) -> bool:
+        """Do one piece of work; False where there is none."""
+        maintainer = self._maintainer
+        version = maintainer.store.metadata.version()
+        builds = maintainer.builder.builds()
+        if version == self._seen[0] and not builds:
+            return self._move_lazy()
+        self._follow()
+        if builds:
+            self._advance(builds[0])
+        else:
+            waiting = maintainer.builder.waiting()
+            for target, found in waiting.items():
+                maintainer.start(target, found)
+            if not waiting:
+                self._tidy()
+                self._seen = (maintainer.store.metadata.version(), self._seen[1])
+        return True
+
+    def _follow(self) -> None:
+        for group in self._maintainer.groups():
+            self._maintainer.plan_of(group)
+
+    def _advance(self, build: Build) -> None:
+        maintainer = self._maintainer
+        if maintainer.builder.abandoned(build):
+            maintainer.builder.abandon(build)
+        elif build.joined is None and not maintainer.builder.near(build):
+            maintainer.builder.advance(build)
+        else:
+            self._join(build)
+
+    def _join(self, build: Build) -> None:
+        """Wait until the target is between two epochs, and keep it there."""
+        maintainer = self._maintainer
+        maintainer.plans.pause(build.target)
+        try:
+            while build.target == self._streamed and maintainer.store.views.begun(build.target) is not None:
+                if self._over.wait(0.002):
+                    return
+            maintainer.builder.join(build)
+        finally:
+            maintainer.plans.resume(build.target)
+
+    def _tidy(self) -> None:
+        """Clean up, unless an epoch is under way that was begun with an older plan."""
+        maintainer = self._maintainer
+        for group in maintainer.groups():
+            begun = maintainer.store.views.begun(group)
+            if begun is not None and EpochTask.from_bytes(begun.plan).plan != maintainer.plan_of(group):
+                return
+        maintainer.tidy()
+
+    def _move_lazy(self) -> bool:
+        """Move the groups that no stream moves, once nothing has been written for a while."""
+        maintainer = self._maintainer
+        latest = maintainer.store.log.latest()
+        if latest != self._seen[1]:
+            self._seen = (self._seen[0], latest)
+            self._over.wait(LAZY)
+            return False
+        kinds = {group.name: group.kind for group in maintainer.catalog.groups()}
+        for group in maintainer.groups():
+            if group != self._streamed and kinds.get(group) is not GroupKind.BUILDING:
+                maintainer.advance(group, latest)
+        return False
