@@ -161,7 +161,7 @@ class DeltaWorker:
     def _changed(self, work: Work, kept: LastRows, touched: _Touched, old: Rows, new: Rows) -> Changes:
         """Write the records, and tell what rows go and come."""
         made = kept.encode(touched.key, new)
-        there = np.ones(len(made), np.bool_) if new.times is not None else new.there
+        there = new.there if new.times is None else ~new.times.nothing
         was = touched.records.is_valid().to_numpy(zero_copy_only=False)
         differs = pc.fill_null(pc.not_equal(made, touched.records), True).to_numpy(zero_copy_only=False)
         put, gone = pa.array(there & differs), pa.array(was & ~there)

@@ -130,7 +130,8 @@ def _winners(chosen: Ints, codes: Ints, count: int, column: pa.Array, kind: Type
     contested = np.zeros(count, np.bool_)
     contested[codes[others[~same]]] = True
     left = chosen[contested[codes[chosen]]]
-    rank = pc.rank(_bytes(column.take(pa.array(left)), kind), null_placement="at_end", tiebreaker="dense").to_numpy()
+    # nulls rank last, so they win
+    rank = pc.rank(_bytes(column.take(pa.array(left)), kind), tiebreaker="dense").to_numpy()
     ascending = left[np.argsort(rank, kind="stable")]
     found[codes[ascending]] = ascending
     return found

@@ -82,6 +82,20 @@ class LogBatch:
       every value column;
     - without: ``__set_<column>`` bool for every value column, true where the put named
       it; a column that was not named is null above and keeps its stored value.
+
+    Where every replica logs every write, in any order and perhaps several times, entries tell
+    times instead of an order (int64, larger is later; ``__seq`` and ``__incarnation`` are not
+    looked at), in one of two forms:
+
+    - ``__time`` and ``__set_<column>``: a put wrote the row and the columns it names then, a
+      delete deleted all that was written then or before;
+    - ``__time_<column>`` for every value column, null where the entry says nothing of it;
+      ``__marked``, when it said that the row is there whatever its columns hold (null: it does
+      not say so, like an UPDATE of CQL); ``__gone``, when it deleted the row (null: it does not).
+
+    One of ``__time_<column>``, ``__marked`` and ``__gone`` beside ``__time`` is taken instead of
+    it. How entries are merged is said in ``operators.last_write``. Rows of a snapshot of such a
+    table tell the same columns.
     """
 
     table: Table
@@ -114,7 +128,10 @@ class LogGuarantees:
     before_images: bool
     atomic_batches: bool
     per_key_order: bool
+    """The writes of a key are in the order (incarnation, sequence). Without it, or with
+    duplicates, entries tell times."""
     duplicates: bool
+    """A write may stand in the logs more than once."""
     retention: str
 
 
