@@ -8,7 +8,7 @@ DuckDB then fails for all of them, so the rows are halved until those that fail 
 
     >>> import pyarrow as pa
     >>> rows = pa.table({"text": ["7", "seven", "8"]})
-    >>> found = Evaluator().columns([("CAST(\"text\" AS INTEGER)", parse_type("INTEGER"))], rows)
+    >>> found = Evaluator().columns([('CAST("text" AS INTEGER)', parse_type("INTEGER"))], rows)
     >>> found.columns[0].to_pylist(), sorted(found.failed)
     ([7, None, 8], [1])
 
@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.change.types import BOOLEAN, Type, parse_type
-from everview.plan.expressions import fields_of, parsed, quoted
+from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
 from everview.sql.settings import connect
 from everview.store.fitting import fit
 
@@ -93,9 +93,20 @@ class Evaluator:
         return [parse_type(row[1]) for row in found]
 
     def mask(self, condition: str, rows: pa.Table) -> tuple[pa.Array, dict[int, str]]:
-        """For which rows a condition holds (null is no), and the reasons of those without an answer."""
+        """For which rows a condition holds (null is no), and the reasons of those without an answer.
+
+        A row for which the condition as a whole has no value is asked part by part (:func:`in_turn`).
+        """
         found = self.columns([(condition, BOOLEAN)], rows)
-        return found.columns[0].fill_null(False), found.failed
+        mask = found.columns[0].fill_null(False)
+        if not found.failed:
+            return mask, {}
+        failing = sorted(found.failed)
+        again = self.columns([(in_turn(condition), BOOLEAN)], rows.take(pa.array(failing)))
+        held = again.columns[0].fill_null(False).to_numpy(zero_copy_only=False)
+        answers = mask.to_numpy(zero_copy_only=False).copy()
+        answers[failing] = held
+        return pa.array(answers), {failing[row]: reason for row, reason in again.failed.items()}
 
     def _columns(self, expressions: Sequence[Typed], rows: pa.Table) -> Evaluated:
         read = sorted({name for sql, _ in expressions for name in fields_of(sql)})
@@ -132,6 +143,16 @@ def plain(sql: str) -> str | None:
     tree = parsed(sql)
     name = str(tree.name)
     return name if sql == quoted(name) else None
+
+
+def in_turn(condition: str) -> str:
+    """The condition with its parts asked one after another, as far as they hold: in ``kind = 'n' AND
+    CAST(text AS INTEGER) > 7`` the text is looked at only where the kind says so. DuckDB's filters
+    do the same, its columns do not."""
+    *parts, last = (part.sql for part in conjuncts(Expr(condition, BOOLEAN)))
+    for part in reversed(parts):
+        last = f"CASE WHEN {part} THEN {last} ELSE FALSE END"
+    return last
 
 
 def reason_of(error: Exception) -> str:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from everview.change.types import BIGINT, INTEGER
 from everview.operators.bound import BoundPlan
-from everview.operators.evaluation import Unevaluable
+from everview.operators.evaluation import Unevaluable, in_turn
 from everview.operators.members import MEMBER, own_constants
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
@@ -83,12 +83,11 @@ class _Constants:
             *((c[1:-1], t) for c, t in zip(columns, types, strict=True)),
         ]
         said = [f'c."${number + 1}"' for number in range(len(step.constants.types))]
-        on = [filled(step.parameters["condition"], said)]
+        on = filled(step.parameters["condition"], said)
         if self._input is not None:
-            on.insert(0, f"r.{MEMBER} = c.__input")
-        self._query = (
-            f"SELECT r.{_ROW}, c.__m FROM input AS r JOIN constants AS c ON {' AND '.join(f'({p})' for p in on)}"
-        )
+            on = f"r.{MEMBER} = c.__input AND ({on})"
+        self._query = f"SELECT r.{_ROW}, c.__m FROM input AS r JOIN constants AS c ON {on}"
+        self._query_in_turn = f"SELECT r.{_ROW}, c.__m FROM input AS r JOIN constants AS c ON {in_turn(on)}"
         self._table: pa.Table | None = None
 
     def matched(self, work: Work, rows: pa.Table) -> pa.Table:
@@ -107,10 +106,12 @@ class _Constants:
     def _pairs(self, work: Work, numbered: pa.Table, at: int, failed: dict[int, str]) -> list[pa.Table]:
         assert self._table is not None
         types = [(_ROW, BIGINT), ("__m", INTEGER)]
+        alone = len(numbered) == 1
         try:
-            return [work.evaluator.query(self._query, types, {"input": numbered, "constants": self._table})]
+            query = self._query_in_turn if alone else self._query
+            return [work.evaluator.query(query, types, {"input": numbered, "constants": self._table})]
         except Unevaluable as error:
-            if len(numbered) == 1:
+            if alone:
                 failed[at] = str(error)
                 return [pa.table([pa.array([], k.arrow) for _, k in types], names=[n for n, _ in types])]
         middle = len(numbered) // 2
