@@ -75,7 +75,9 @@ class Stream:
         }
         if self.table == "bt1":
             columns["c2"] = pa.array(rng.integers(0, 1000, count).astype(np.int32))
-            columns["c3"] = pa.array(np.round(rng.normal(100, 50, count), 2))
+            columns["c3"] = pa.array(
+                np.round(rng.normal(100, 50, count) * 64) / 64
+            )  # sums of these are exact in any order
         else:
             columns["c4"] = pa.array(rng.integers(0, 1000, count).astype(np.int32))
         return pa.table(columns)
@@ -99,9 +101,7 @@ def run(name: str, operations: int, profile: bool) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         found = Maintained(Path(folder) / "store", schemas, VIEWS[name])
         groups = KEYS // 2 if name == "q4" else GROUPS
-        streams = [
-            Stream(table, KEYS // len(schemas), groups, seed) for seed, table in enumerate(schemas)
-        ]
+        streams = [Stream(table, KEYS // len(schemas), groups, seed) for seed, table in enumerate(schemas)]
         frontiers = fill(found, streams, operations)
         profiler = cProfile.Profile()
         seconds: list[float] = []
@@ -132,12 +132,54 @@ def run(name: str, operations: int, profile: bool) -> dict[str, object]:
         }
 
 
+def grow(sizes: list[int], changes: int = 1_000, epochs: int = 12) -> list[dict[str, object]]:
+    """What a change costs while the base grows: all of q1 to q4 at once, groups of ten rows."""
+    found = []
+    for size in sizes:
+        views = {name: text for run in ("q1", "q2", "q3", "q4") for name, text in VIEWS[run].items()}
+        with tempfile.TemporaryDirectory() as folder:
+            maintained = Maintained(Path(folder) / "store", {"bt1": BT1, "bt2": BT2}, views)
+            streams = [Stream(table, size // 2, max(size // 20, 1), seed) for seed, table in enumerate(("bt1", "bt2"))]
+            rng = np.random.default_rng(size)
+            for low in range(0, size // 2, BATCH):
+                ids = np.arange(low, min(low + BATCH, size // 2))
+                for stream in streams:
+                    maintained.table(stream.table).put_many(stream.rows(rng, ids))
+                maintained.epoch()
+            seconds, worked = [], []
+            for _ in range(epochs):
+                for stream in streams:
+                    ids = rng.integers(0, size // 2, changes // 2)
+                    maintained.table(stream.table).put_many(stream.rows(rng, ids))
+                start, busy = time.perf_counter(), time.process_time()
+                maintained.epoch()
+                seconds.append(time.perf_counter() - start)
+                worked.append(time.process_time() - busy)
+            wrong = maintained.differences() if size <= 1_000_000 else {}
+            maintained.close()
+        found.append(
+            {
+                "rows": size,
+                "microseconds per change": round(1e6 * min(seconds) / changes, 2),
+                "of processor time": round(1e6 * min(worked) / changes, 2),
+                "differences": len(wrong),
+            }
+        )
+        print(json.dumps(found[-1]), file=sys.stderr, flush=True)
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.operators", description=__doc__)
     parser.add_argument("views", nargs="*", default=["q1", "q2", "q3", "q4", "family"], help="which of q1 … q4, family")
     parser.add_argument("--operations", type=int, default=1_000_000)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--grow", type=int, nargs="*", metavar="ROWS", help="what a change costs over so many rows")
     asked = parser.parse_args()
+    if asked.grow is not None:
+        grown = grow(asked.grow or [10_000, 100_000, 1_000_000, 10_000_000])
+        print(json.dumps(grown, indent=2))
+        return 1 if any(result["differences"] for result in grown) else 0
     results = [run(name, asked.operations, asked.profile) for name in asked.views]
     machine = f"{platform.machine()}, {platform.system()} {platform.release()}"
     print(json.dumps({"machine": machine, "group": GROUP, "runs": results}, indent=2))
