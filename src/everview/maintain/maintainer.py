@@ -175,8 +175,10 @@ class Maintainer:
         """Remove what plans that the group has left kept under prefixes of their own. False where an
         epoch that was begun with one of them is under way: then later."""
         left = self.plans.left(group)
-        begun = self.store.views.begun(group)
-        if begun is not None and EpochTask.from_bytes(begun.plan).plan in left:
+        begun = self.store.views.begun(group) if left else None
+        if begun is not None and group not in {known.name for known in self.catalog.groups()}:
+            self.store.views.commit(group, begun.epoch)  # nobody finishes the epochs of a group that is gone
+        elif begun is not None and EpochTask.from_bytes(begun.plan).plan in left:
             return False
         last = self.plans.last(group)
         for digest in left:

@@ -41,7 +41,7 @@ def own_part(
             if before is None or held is None or before.constants is None or step.constants is None:
                 continue
             mine, theirs = set(step.constants.members), set(before.constants.members)
-            same = step.states == before.states
+            same = [state.fields for state in step.states] == [state.fields for state in before.states]
             if same and mine.isdisjoint(theirs):
                 shared |= {state.fingerprint: held.states[state.fingerprint] for state in step.states}
             elif step.states and not (same and mine <= theirs) and not mine >= theirs:
