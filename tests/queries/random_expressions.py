@@ -204,31 +204,38 @@ class Expressions(Choices, ABC):
     def window(self, rows: Scope) -> Atom:
         plain = replace(rows, depth=0)
         by = self.partition(plain)
-        total = ", ".join(self.total([atom.text for atom in rows.atoms]))
-        some = self.pick([self.pick(rows.atoms).text + self.direction(), total])
+        over = self.one_by_one(rows)
+        some = self.pick(rows.atoms).text + self.direction()
         numbers = rows.of("i")
         number = self.pick(numbers).text if numbers else "1"
         forms = [
-            f"row_number() OVER ({by}ORDER BY {total})",
+            f"row_number() OVER ({over})",
             f"rank() OVER ({by}ORDER BY {some})",
             f"dense_rank() OVER ({by}ORDER BY {some})",
             f"count(*) OVER ({by})",
             f"sum({number}) OVER ({by}ORDER BY {some})",
             f"max({number}) OVER ({by})",
-            f"lag({number}) OVER ({by}ORDER BY {total})",
-            f"lead({number}, 2, -1) OVER ({by}ORDER BY {total})",
-            f"ntile(2) OVER ({by}ORDER BY {total})",
-            f"first_value({number}) OVER ({by}ORDER BY {total})",
+            f"lag({number}) OVER ({over})",
+            f"lead({number}, 2, -1) OVER ({over})",
+            f"ntile(2) OVER ({over})",
+            f"first_value({number}) OVER ({over})",
         ]
         if self.may(Feature.FRAME, 0.3):
             start, end = self.pick(["UNBOUNDED", "1", "2"]), self.pick(["CURRENT ROW", "1 FOLLOWING", "1 PRECEDING"])
             forms = [
-                f"sum({number}) OVER ({by}ORDER BY {total} ROWS BETWEEN {start} PRECEDING AND {end})",
+                f"sum({number}) OVER ({over} ROWS BETWEEN {start} PRECEDING AND {end})",
                 f"count(*) OVER ({by}ORDER BY {some} GROUPS BETWEEN {start} PRECEDING AND {end})",
                 f"min({number}) OVER ({by}ORDER BY {number} RANGE BETWEEN {start} PRECEDING AND {end})",
-                f"last_value({number}) OVER ({by}ORDER BY {total} ROWS BETWEEN {start} PRECEDING AND 1 FOLLOWING)",
+                f"last_value({number}) OVER ({over} ROWS BETWEEN {start} PRECEDING AND 1 FOLLOWING)",
             ]
         return Atom(self.pick(forms), "i", column=False)
+
+    def one_by_one(self, rows: Scope) -> str:
+        """The window in which the rows of this SELECT are counted."""
+        if not rows.over:
+            total = ", ".join(self.total([atom.text for atom in rows.atoms]))
+            rows.over.append(f"{self.partition(rows)}ORDER BY {total}")
+        return rows.over[0]
 
     def partition(self, scope: Scope) -> str:
         parts = [self.pick(scope.atoms).text for _ in range(self.rng.choice([0, 1, 1, 2]))]
@@ -247,10 +254,9 @@ class Expressions(Choices, ABC):
 
     def first_rows(self, rows: Scope, nodes: list[Atom]) -> str:
         by = self.partition(replace(rows, depth=0))
-        total = ", ".join(self.total([atom.text for atom in rows.atoms]))
         some = self.pick(rows.atoms).text + self.direction()
         call = self.pick(
-            [f"row_number() OVER ({by}ORDER BY {total})"]
+            [f"row_number() OVER ({self.one_by_one(rows)})"]
             + [f"{f}() OVER ({by}ORDER BY {some})" for f in ("rank", "dense_rank")]
         )
         if self.chance(0.5):

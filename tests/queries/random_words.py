@@ -93,6 +93,9 @@ class Scope:
     """The first atom after the last comma of FROM: what a join's condition may read."""
     commas: list[str] = field(default_factory=list)
     """Conditions between items that commas separate."""
+    over: list[str] = field(default_factory=list)
+    """The window in which rows are counted one by one, once there is one: equal rows come in an order
+    that two windows would not share."""
 
     def of(self, kinds: str) -> list[Atom]:
         return [atom for atom in self.atoms if atom.kind in kinds]
