@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import tempfile
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ from everview.operators.runner import Runner
 from everview.operators.work import Written
 from everview.store.contract import Begun
 from tests.operators.histories import emitted
+from tests.oracle import played
 from tests.oracle.maintained import Maintained
+from tests.oracle.random_scripts import random_script
 
 TABLES = {
     "t": Schema.of(
@@ -160,6 +163,12 @@ def test_views_equal_recomputation_after_every_epoch_of_a_history(m: Maintained,
         m.epoch()
         assert state(m, begun.epoch) == written
         m.check()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_scripts(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(played, "Maintained", functools.partial(Maintained, before_images=False))
+    played.play(random_script(seed))
 
 
 @pytest.mark.parametrize("seed", range(4))
