@@ -31,7 +31,9 @@ class Played:
         self.script = script
         self.base = Base(script.tables)
         queries = {view.name: view.query for view in script.views}
-        self.maintained = Maintained(path, self.base.schemas, queries, nodes=script.nodes)
+        self.maintained = Maintained(
+            path, self.base.schemas, queries, nodes=script.nodes, before_images=script.before_images
+        )
 
     def write(self, write: Write) -> None:
         """Do a write, and remember where it stands in the logs."""

@@ -38,7 +38,7 @@ def by_template(seed: int, views: int = 6, names: Sequence[str] | None = None) -
     if names is None and rng.random() < 0.5:
         made.append(_on_view(rng, made, len(made)))
     epochs = tuple(History(rng, tables).epochs(EPOCHS))
-    return Script(tuple(map(str, tables)), tuple(made), epochs, rng.choice([1, 2, 4]))
+    return Script(tuple(map(str, tables)), tuple(made), epochs, rng.choice([1, 2, 4]), rng.random() < 0.75)
 
 
 def _view(number: int, text: Text) -> View:
@@ -69,7 +69,9 @@ def by_grammar(seed: int, views: int = 3, features: frozenset[Feature] = ALL, de
     read = {name for query in drawn for name in query.tables}
     history = History(rng, [table for table in known if table.name in read] or known[:1], _FEW)
     made = tuple(View(f"v{n}", query.text, query.plain) for n, query in enumerate(drawn))
-    return Script(tuple(map(str, known)), made, tuple(history.epochs(EPOCHS)), rng.choice([1, 2, 4]))
+    return Script(
+        tuple(map(str, known)), made, tuple(history.epochs(EPOCHS)), rng.choice([1, 2, 4]), rng.random() < 0.75
+    )
 
 
 _FEW = VALUES | {

@@ -19,7 +19,8 @@ prints what can be kept as a golden test.
 ``INSERT`` sets the columns it names and leaves the others as they are. A table without a primary key
 is told its row's id (``__row``). ``epoch`` takes all that was written, ``epoch 3`` about three writes.
 ``RECOMPUTED v AS …`` gives the query of a view in DuckDB's own words, where it has others.
-``NODES 2`` is how many logs there are. The values of a write are literals and stay as they are.
+``NODES 2`` is how many logs there are, and ``LOGS WITHOUT OLD ROWS`` what it says. The values of a
+write are literals and stay as they are.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from dataclasses import dataclass, replace
 
 NODES = 4
 """Logs of a store, where a script does not say."""
+BARE = "LOGS WITHOUT OLD ROWS"
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,11 @@ class Script:
     views: tuple[View, ...]
     epochs: tuple[Epoch, ...]
     nodes: int = NODES
+    before_images: bool = True
 
     def __str__(self) -> str:
         head = [f"NODES {self.nodes};"] if self.nodes != NODES else []
+        head += [] if self.before_images else [f"{BARE};"]
         return "\n".join([*head, *(f"{text};" for text in self.tables), *map(str, self.views), *map(str, self.epochs)])
 
     @property
@@ -96,12 +100,14 @@ class Script:
 
     def followed_by(self, text: str) -> Script:
         """With what a text defines, and the epochs that it tells."""
-        nodes, tables, epochs = self.nodes, list(self.tables), list(self.epochs)
+        nodes, before_images, tables, epochs = self.nodes, self.before_images, list(self.tables), list(self.epochs)
         views = {view.name: view for view in self.views}
         writes: list[Write] = []
         for said in _statements(text):
             if found := re.fullmatch(r"NODES (\d+)", said):
                 nodes = int(found[1])
+            elif said == BARE:
+                before_images = False
             elif said.startswith("CREATE TABLE "):
                 tables.append(said)
             elif found := re.fullmatch(r"CREATE MATERIALIZED VIEW (\w+) AS (.*)", said, re.DOTALL):
@@ -115,7 +121,7 @@ class Script:
                 writes.append(_write(said))
         if writes:
             epochs.append(Epoch(tuple(writes)))
-        return Script(tuple(tables), tuple(views.values()), tuple(epochs), nodes)
+        return Script(tuple(tables), tuple(views.values()), tuple(epochs), nodes, before_images)
 
 
 def _statements(text: str) -> Iterator[str]:

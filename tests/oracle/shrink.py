@@ -23,7 +23,7 @@ from sqlglot import exp
 from everview.change.frontier import Frontier
 from tests.oracle.base import Base
 from tests.oracle.played import Wrong, play
-from tests.oracle.script import Epoch, Script, View, Write
+from tests.oracle.script import NODES, Epoch, Script, View, Write
 
 T = TypeVar("T")
 Fails = Callable[[Script], bool]
@@ -102,7 +102,10 @@ def _history(script: Script, fails: Fails) -> Script:
         return replace(script, epochs=tuple(epochs))
 
     script = history(_fewer(places, lambda some: fails(history(some))))
-    whole = replace(script, epochs=tuple(Epoch(epoch.writes) for epoch in script.epochs), nodes=1)
+    with_old_rows = replace(script, before_images=True)
+    if with_old_rows != script and fails(with_old_rows):
+        script = with_old_rows
+    whole = replace(script, epochs=tuple(Epoch(epoch.writes) for epoch in script.epochs), nodes=NODES)
     if whole != script and fails(whole):
         script = whole
     return _joined(script, fails)
