@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Callable
 
+from tests.oracle import trials
 from tests.oracle.played import play
 from tests.oracle.random_scripts import random_script
 from tests.oracle.script import Script
@@ -21,7 +23,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first script; the others follow")
     parser.add_argument("--shrink", type=float, default=60, help="seconds to spend on shrinking each failure")
     parser.add_argument("--count", type=int, default=sys.maxsize, help="how many scripts to play at most")
+    parser.add_argument("--mishaps", action="store_true", help="also disturb the epochs, beside an undisturbed store")
     asked = parser.parse_args()
+    played = trials.play if asked.mishaps else play
     end = time.monotonic() + asked.seconds
     seed, failed = asked.seed, 0
     while time.monotonic() < end and seed < asked.seed + asked.count:
@@ -29,19 +33,19 @@ def main() -> int:
         refused = refusal(script)
         if refused is not None:
             print(f"# seed {seed} draws what DuckDB does not take: {refused}", flush=True)
-        how = failure(script)
+        how = failure(script, played)
         if how is not None:
             failed += 1
-            small = shrunk(script, asked.shrink) if asked.shrink else script
-            print(f"# seed {seed}: {how}\n{_comment(small)}{small.golden}", flush=True)
+            small = shrunk(script, asked.shrink, played) if asked.shrink else script
+            print(f"# seed {seed}: {how}\n{_comment(small, played)}{small.golden}", flush=True)
         seed += 1
     print(f"# {seed - asked.seed} scripts, {failed} failed")
     return 1 if failed else 0
 
 
-def _comment(script: Script) -> str:
+def _comment(script: Script, played: Callable[[Script], object]) -> str:
     try:
-        play(script)
+        played(script)
     except Exception as error:
         return "".join(f"# {line}\n" for line in str(error).splitlines())
     return ""

@@ -38,7 +38,7 @@ def refusal(script: Script) -> str | None:
     return None
 
 
-def failure(script: Script, played: Callable[[Script], None] = play) -> str | None:
+def failure(script: Script, played: Callable[[Script], object] = play) -> str | None:
     """How a script fails, in a few words that stay the same while it shrinks; None where it does not."""
     if refusal(script) is not None:
         return None
@@ -51,7 +51,7 @@ def failure(script: Script, played: Callable[[Script], None] = play) -> str | No
     return None
 
 
-def shrunk(script: Script, seconds: float = 60, played: Callable[[Script], None] = play) -> Script:
+def shrunk(script: Script, seconds: float = 60, played: Callable[[Script], object] = play) -> Script:
     """A small script that fails as the given one does, as far as that is found in the time given."""
     end = time.monotonic() + seconds
     how = failure(script, played)
