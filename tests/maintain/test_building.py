@@ -230,7 +230,7 @@ def test_families_of_aggregates_and_joins(k: Kept) -> None:
 # ------------------------------------------------------------------ what changes while views are built
 
 
-@pytest.mark.parametrize("after", (0, 1, 3, 6))
+@pytest.mark.parametrize("after", [0, 1, 3, 6])
 def test_a_view_that_is_dropped_while_it_is_built_leaves_nothing(k: Kept, after: int) -> None:
     k.sql(ROWS + create("sums") + member(1))
     k.settle()
@@ -243,7 +243,7 @@ def test_a_view_that_is_dropped_while_it_is_built_leaves_nothing(k: Kept, after:
     assert k.stored() == before
 
 
-@pytest.mark.parametrize("after", (0, 1, 3, 6))
+@pytest.mark.parametrize("after", [0, 1, 3, 6])
 def test_one_of_the_views_of_a_build_is_dropped(k: Kept, after: int) -> None:
     k.sql(ROWS + member(1) + member(2) + create("joined"))
     for _ in range(after):
@@ -253,7 +253,7 @@ def test_one_of_the_views_of_a_build_is_dropped(k: Kept, after: int) -> None:
     assert {one.name for one in k.live()} == {"m1", "joined"}
 
 
-@pytest.mark.parametrize("after", (0, 1, 3, 6))
+@pytest.mark.parametrize("after", [0, 1, 3, 6])
 def test_a_view_that_is_replaced_while_it_is_built(k: Kept, after: int) -> None:
     k.sql(ROWS + create("v", VIEWS["sums"]))
     for _ in range(after):
@@ -274,7 +274,7 @@ def test_a_view_that_is_replaced(k: Kept) -> None:
     build_while_writing(k)
 
 
-@pytest.mark.parametrize("after", (0, 1, 4))
+@pytest.mark.parametrize("after", [0, 1, 4])
 def test_columns_are_added_while_views_are_built(k: Kept, after: int) -> None:
     k.sql(ROWS + create("sums") + create("joined"))
     for _ in range(after):
@@ -289,7 +289,24 @@ def test_columns_are_added_while_views_are_built(k: Kept, after: int) -> None:
     assert k.store.metadata.documents("quarantine/")[1] == {}
 
 
-@pytest.mark.parametrize("after", (0, 1, 4))
+def test_a_column_is_added_after_a_chunk_was_begun(k: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    k.sql(ROWS + create("sums"))
+    k.turn_of_build()
+    with monkeypatch.context() as patch:
+        patch.setattr(k.maintainer.epochs, "run", _interrupted)
+        with pytest.raises(InterruptedError):
+            k.turn_of_build()
+    k.sql("ALTER TABLE a ADD COLUMN more INTEGER")
+    k.sql("UPDATE a SET more = id, x = x + 1 WHERE id % 2 = 0")
+    k.sql("DELETE FROM a WHERE id < 2; INSERT INTO a VALUES (-5, 1, 1, 'n', 1)")
+    build_while_writing(k)
+
+
+def _interrupted(begun: object) -> None:
+    raise InterruptedError
+
+
+@pytest.mark.parametrize("after", [0, 1, 4])
 def test_a_table_is_dropped_while_its_view_is_built(k: Kept, after: int) -> None:
     k.sql(ROWS + create("whole"))
     k.settle()

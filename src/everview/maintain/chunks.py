@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.catalog import documents
 from everview.change.entries import HAD, INCARNATION, KEY, OLD, SEQ
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
@@ -42,7 +43,9 @@ def next_chunk(snapshot: Snapshot, table: Table, after: bytes | None, size: int,
 
 
 def rows_at(store: Store, snapshot: Snapshot, table: Table, chunk: Chunk, frontier: Frontier) -> pa.Table:
-    """The rows of a chunk as they were at a frontier that the snapshot has reached."""
+    """The rows of a chunk as they were at a frontier that the snapshot has reached. They may have more
+    columns than the table that is asked for: it may have gained some since the epoch began."""
+    table = _as_stored(store, table)
     rows = _rows(snapshot, table, chunk.after, chunk.upto, None)
     later = frontier.slices_to(snapshot.frontier)
     batches = [batch for piece in later for batch in store.log.read(piece, [table]).batches]
@@ -53,6 +56,13 @@ def rows_at(store: Store, snapshot: Snapshot, table: Table, chunk: Chunk, fronti
     entries = pa.concat_tables(written).sort_by([(INCARNATION, "ascending"), (SEQ, "ascending")])
     untouched = pc.invert(pc.is_in(keys_of(table.schema, rows), value_set=one_array(entries[KEY])))
     return pa.concat_tables([rows.filter(untouched), _found_by_first(entries, table.schema)])
+
+
+def _as_stored(store: Store, table: Table) -> Table:
+    """The table as it is defined after the snapshot was taken, so that no row of it is newer."""
+    name = documents.table_name(table.id)
+    found = store.metadata.documents(name)[1].get(name)
+    return table if found is None else documents.read_table(name, found)
 
 
 def loaded_entries(batch: LogBatch, chunk: Chunk) -> LogBatch | None:
