@@ -30,10 +30,12 @@ from pathlib import Path
 from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
+from everview.client.known_views import KnownViews
 from everview.client.reading import Context
 from everview.client.result import Result
 from everview.client.statements import execute
 from everview.client.tables import BatchHandle, TableHandle
+from everview.client.views import ViewHandle
 from everview.sql.parameters import Values
 from everview.store.contract import Snapshot, Store, Table, Topology
 from everview.store.embedded import EmbeddedStore
@@ -74,6 +76,7 @@ class Database:
         self.store = store
         self.catalog = Catalog(store.metadata, store.views)
         self._context = Context(store, self.catalog, self._clean_up)
+        self._views = KnownViews(store, self.catalog)
 
     def sql(self, text: str, params: Values | None = None, dialect: str | None = None) -> Result:
         """Execute the statements of a text, separated by semicolons; the result is the last one's.
@@ -121,6 +124,10 @@ class Database:
 
     def table(self, name: str) -> TableHandle:
         return TableHandle(self.store, self.catalog, name)
+
+    def view(self, name: str) -> ViewHandle:
+        """A view by name: its rows as of the last committed epoch, or as fresh as asked for."""
+        return ViewHandle(self._views, name)
 
     def tables(self) -> tuple[str, ...]:
         return tuple(table.name for table in self.catalog.tables())

@@ -63,7 +63,7 @@ class Maintenance:
         parts = [None] if prefixes is None else [reader.begins(values) for values in _in_order(view, reader, prefixes)]
         blocks: Iterable[pa.Table] = (block for part in parts for block in reader.scan(snapshot, epoch, part))
         if reader.view.order:
-            blocks = _ordered(reader, blocks)
+            blocks = ordered(reader, blocks)
         for block in blocks:
             yield from reader.shown(block).to_batches()
 
@@ -125,7 +125,7 @@ def _in_order(
     return list(dict.fromkeys(found))
 
 
-def _ordered(reader: ViewReader, blocks: Iterable[pa.Table]) -> list[pa.Table]:
+def ordered(reader: ViewReader, blocks: Iterable[pa.Table]) -> list[pa.Table]:
     """Stored rows in the order in which the view is read."""
     rows = list(blocks)
     if not rows:

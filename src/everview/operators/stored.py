@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,19 +26,23 @@ import pyarrow.compute as pc
 
 from everview.change.schema import Column, KeyPart, Schema
 from everview.change.types import BLOB, BOOLEAN, Type
+from everview.errors import InputError
 from everview.operators.evaluation import one_array
 from everview.operators.lookalikes import one_look
 from everview.operators.members import MEMBER, TAG, Members
 from everview.plan.expressions import Field
 from everview.plan.maintenance import State
+from everview.store.columns import to_arrow
 from everview.store.contract import Bytes, StateTable
 from everview.store.keys import KeyCodec
 from everview.store.ragged import BINARY, column_of, content, gather, glue, lengths, places
 from everview.store.rows import RowCodec
+from everview.store.values import Refused, checker, refusal
 
 LONGEST_KEY = 400
 """Bytes of a state's key, without the member's tag. Stores take more."""
-_KEPT = LONGEST_KEY - 16
+KEPT = LONGEST_KEY - 16
+"""Bytes that are kept of a longer one, before its digest."""
 _NO_KEY = b"\0"
 _WHOLE = "whole key"
 
@@ -73,6 +77,30 @@ class Keys:
             for column, codec, part in zip(columns, self._nested, self.parts, strict=True)
         ]
         return self._codec.encode_columns(flat)
+
+    def encode_one(self, values: Sequence[object]) -> bytes:
+        """The key of one value for each part."""
+        if self._codec is None:
+            return _NO_KEY
+        if not any(self._nested):
+            return self._codec.encode(values)
+        if len(values) != len(self.parts):
+            raise InputError(
+                f"{self.where}: {len(values)} values for a key of {len(self.parts)}",
+                hint=f"the key is ({', '.join(f'{part.name} {part.type}' for part in self.parts)})",
+            )
+        columns = []
+        for value, part in zip(values, self.parts, strict=True):
+            try:
+                columns.append(to_arrow([None if value is None else checker(part.type)(value)], part.type))
+            except Refused as reason:
+                raise refusal(f"{self.where}, key column {part.name}", value, part.type, reason) from None
+        found: bytes = self.encode(columns, 1)[0].as_py()
+        return found
+
+    def decode_one(self, key: bytes) -> tuple[object, ...]:
+        """The values of one key whose parts are all scalar."""
+        return () if self._codec is None else self._codec.decode(key)
 
     def begins(self, values: Sequence[object]) -> bytes:
         """What the keys begin with whose first parts have these values; as many parts as can be said."""
@@ -116,6 +144,11 @@ class Rows:
     def encode(self, columns: Sequence[pa.Array | pa.ChunkedArray], count: int) -> Bytes:
         return self._codec.encode_columns([one_array(column) for column in columns], count)
 
+    @property
+    def decode_one(self) -> Callable[[bytes], list[object]]:
+        """Takes the bytes of a row, gives its values."""
+        return self._codec.decode
+
     def decode(self, rows: Bytes, wanted: Sequence[str] | None = None) -> list[pa.Array]:
         """The columns, or only those wanted. Null in all of them where a row is null."""
         if wanted is None:
@@ -149,7 +182,11 @@ class Stored:
 
     def begins(self, values: Sequence[object]) -> bytes:
         """What the keys begin with whose first parts have these values, as far as keys are kept."""
-        return self._keys.begins(values)[:_KEPT]
+        return self._keys.begins(values)[:KEPT]
+
+    def whole_keys_in(self, rows: pa.Table) -> Bytes:
+        """The keys of rows, without tags, none of them cut."""
+        return self._keys.encode([rows[name] for name in self.key_names], len(rows))
 
     def keys_in(self, rows: pa.Table) -> Bytes:
         """The keys of rows that hold the key columns under their names."""
@@ -193,6 +230,11 @@ class StoredRecords(Stored):
     @functools.cached_property
     def _may_be_long(self) -> bool:
         return any(part.type.width is None for part in self.state.key)
+
+    @functools.cached_property
+    def beside(self) -> Callable[[bytes], list[object]]:
+        """Takes a record; gives the values of :attr:`fields`, and one more."""
+        return self._rows.decode_one
 
     def columns(self, values: Bytes) -> list[pa.Array]:
         """The columns beside the key, null where there is no record."""
@@ -286,7 +328,12 @@ def _short(keys: Bytes) -> Bytes:
     if not len(long):
         return keys
     whole = keys.take(pa.array(long)).to_pylist()
-    cut = pa.array([key[:_KEPT] + hashlib.blake2b(key, digest_size=16).digest() for key in whole], BINARY)
+    cut = pa.array([short(key) for key in whole], BINARY)
     mask = np.zeros(len(keys), np.bool_)
     mask[long] = True
     return pc.replace_with_mask(keys, pa.array(mask), cut)
+
+
+def short(key: bytes) -> bytes:
+    """A key of a length that stores take."""
+    return key if len(key) <= LONGEST_KEY else key[:KEPT] + hashlib.blake2b(key, digest_size=16).digest()

@@ -24,7 +24,7 @@ committed epoch of the group is the one that is there.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -319,6 +319,11 @@ class BagEnds:
     last_after: Bytes
 
 
+Lookup: TypeAlias = Callable[[bytes], tuple[int, int, bytes | None]]
+"""Takes a key; gives the metadata's counter and the last committed epoch, both of one moment, and
+the key's value as of that epoch."""
+
+
 class StateReader(Protocol):
     """Reads of state tables as of one epoch."""
 
@@ -342,6 +347,9 @@ class StateReader(Protocol):
     def preview_bags(self, table: StateTable, changes: BagRows, as_of: int) -> BagEnds:
         """What :meth:`ViewStore.write_bags` of an epoch after ``as_of`` would return: for
         steps that are run without an epoch. Nothing is written."""
+
+    def get(self, table: StateTable, key: bytes, as_of: int) -> bytes | None:
+        """The value of one key: what :meth:`read` gives, without columns."""
 
     def committed(self, group: str) -> Commit: ...
 
@@ -381,6 +389,13 @@ class ViewStore(StateReader, Protocol):
 
     def begun(self, group: str) -> Begun | None:
         """The epoch that is under way, if one is."""
+
+    def lookup(self, table: StateTable) -> Lookup:
+        """A function for reading single records of a table, each as of the epoch that is the last
+        committed one at that moment."""
+
+    def history(self, group: str, limit: int = 1000) -> tuple[Commit, ...]:
+        """The group's last commits, the newest first: as many as are kept."""
 
     def commit(self, group: str, epoch: int) -> Commit:
         """Make the epoch visible. Committing the last committed epoch again changes nothing."""

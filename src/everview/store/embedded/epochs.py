@@ -173,8 +173,18 @@ class Epochs:
 # ------------------------------------------------------------------ in a base transaction
 
 
+def committed_key(group: str) -> bytes:
+    """Where the base file keeps the last commit of a group."""
+    return b"EC" + group_name(group)
+
+
+def committed_epoch(record: bytes | None) -> int:
+    """The epoch of what stands there."""
+    return 0 if record is None else int(_COMMIT.unpack_from(record)[0])
+
+
 def committed_in(txn: Transaction, group: str) -> Commit:
-    found = txn.get(b"EC" + group_name(group))
+    found = txn.get(committed_key(group))
     return Commit(group, 0, Frontier(), 0.0) if found is None else _commit(group, found)
 
 
@@ -214,9 +224,12 @@ def _history_key(name: bytes, serial: int) -> bytes:
     return b"EH" + name + b"\0" + _SERIAL.pack(serial)
 
 
-def _number(txn: Transaction, key: bytes) -> int:
-    found = txn.get(key)
+def number_of(found: bytes | None) -> int:
     return int(_NUMBER.unpack(found)[0]) if found else 0
+
+
+def _number(txn: Transaction, key: bytes) -> int:
+    return number_of(txn.get(key))
 
 
 def _count_event(txn: Transaction) -> None:
@@ -236,14 +249,19 @@ def _out_of_order(group: str, epoch: int, last: Commit, under_way: Begun | None)
 # ------------------------------------------------------------------ in a shard's transaction
 
 
+def fence_key(group: str) -> bytes:
+    """Where a shard keeps the fence of a group."""
+    return RESERVED + b"F" + group_name(group)
+
+
 def fence_in(txn: Transaction, group: str) -> int:
     """The highest committed epoch of the group that this shard knows of."""
-    return _number(txn, RESERVED + b"F" + group_name(group))
+    return _number(txn, fence_key(group))
 
 
 def raise_fences(core: Core, group: str, epoch: int) -> None:
     """Make sure that every shard's fence stands at the epoch or later."""
-    key = RESERVED + b"F" + group_name(group)
+    key = fence_key(group)
 
     def work(txn: Transaction) -> None:
         if _number(txn, key) < epoch:

@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from everview.change.frontier import Frontier
 from everview.errors import SnapshotExpiredError
-from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Commit, Deletes, Puts, Records, StateTable
+from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Commit, Deletes, Lookup, Puts, Records, StateTable
 from everview.store.embedded.bag_reads import bag_ends, read_bags
 from everview.store.embedded.bags import add_to_bags, preview_bags, write_bags
 from everview.store.embedded.drops import drop_bags, drop_records
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.epochs import HISTORY, Epochs, committed_in
 from everview.store.embedded.records import Door, read_records, scan_records, sweep_shard, write_records
+from everview.store.embedded.single_reads import lookup, read_one
 from everview.store.embedded.snapshots import Core, close_everywhere, open_everywhere
 
 
@@ -47,6 +48,9 @@ class _Reads:
 
     def preview_bags(self, table: StateTable, changes: BagRows, as_of: int) -> BagEnds:
         return preview_bags(self._doors, table, changes, as_of)
+
+    def get(self, table: StateTable, key: bytes, as_of: int) -> bytes | None:
+        return read_one(self._doors, table, key, as_of)
 
     def committed(self, group: str) -> Commit:
         with self._base() as txn:
@@ -112,6 +116,9 @@ class EmbeddedViews(_Reads):
 
     def commit(self, group: str, epoch: int) -> Commit:
         return self._epochs.commit(group, epoch)
+
+    def lookup(self, table: StateTable) -> Lookup:
+        return lookup(self._core, table)
 
     def history(self, group: str, limit: int = HISTORY) -> tuple[Commit, ...]:
         """The group's last commits, newest first."""

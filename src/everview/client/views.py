@@ -1,0 +1,216 @@
+"""Views by name: rows by key, ranges of rows, and how fresh they have to be.
+
+One sentence: a plain read shows the last committed epoch and waits for nobody; one that asks for
+more is given the committed rows with what is pending laid over them, or waits for an epoch.
+
+    >>> import everview, tempfile
+    >>> db = everview.open(tempfile.mkdtemp())
+    >>> _ = db.sql("CREATE TABLE orders (id BIGINT PRIMARY KEY, customer INTEGER, amount DECIMAL(10, 2))")
+    >>> _ = db.sql("CREATE MATERIALIZED VIEW totals AS SELECT customer, sum(amount) AS total FROM orders GROUP BY 1")
+    >>> totals = db.view("totals")
+    >>> db.table("orders").put({"id": 1, "customer": 7, "amount": 5})
+    >>> totals.get(7) is None
+    True
+    >>> db.flush()
+    >>> totals.get(7)
+    {'customer': 7, 'total': Decimal('5.00')}
+    >>> totals.scan().rows(), totals.count()
+    ([(7, Decimal('5.00'))], 1)
+    >>> db.close()
+
+A single get is two reads of the store, each a microsecond: the last committed epoch together with the
+counter of all definitions, and the record. While the counter stands, where the view's rows are is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from everview.catalog import ViewDefinition
+from everview.change.schema import Column
+from everview.client.known_views import KnownViews
+from everview.client.maintenance import ordered
+from everview.client.result import Result
+from everview.client.view_rows import ViewRows
+from everview.errors import EverviewError
+from everview.operators.stored import LONGEST_KEY
+from everview.store.contract import Row, Snapshot
+
+
+class ViewReader:
+    """Reads of one view as of one epoch of one snapshot."""
+
+    def __init__(self, rows: ViewRows, snapshot: Snapshot) -> None:
+        self._rows = rows
+        self._snapshot = snapshot
+        self._epoch = snapshot.committed(rows.view.group).epoch
+
+    @property
+    def name(self) -> str:
+        return self._rows.view.name
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self._rows.view.columns
+
+    def get(self, *key: object) -> Row | None:
+        """The row with this key, or None."""
+        return self._rows.get(self._snapshot, self._epoch, key)
+
+    def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
+        """The rows that are there, in the order of the keys."""
+        return self._rows.get_many(self._snapshot, self._epoch, keys)
+
+    def scan(
+        self,
+        prefix: Sequence[object] = (),
+        *,
+        start: Sequence[object] | None = None,
+        stop: Sequence[object] | None = None,
+        limit: int | None = None,
+    ) -> Result:
+        """Rows in the order of the key, or in the order that the view says: with these values in the
+        first columns of the key, from ``start`` to before ``stop``."""
+        return scanned(self._rows, self._snapshot, prefix, start, stop, limit)
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return self._rows.count(self._snapshot, self._epoch)
+
+
+def scanned(
+    rows: ViewRows,
+    snapshot: Snapshot,
+    prefix: Sequence[object],
+    start: Sequence[object] | None,
+    stop: Sequence[object] | None,
+    limit: int | None,
+    close: Callable[[], None] | None = None,
+) -> Result:
+    """A scan of a view; what ``close`` does is done when the result is read or closed."""
+    within = rows.within(prefix, start, stop)
+    epoch = snapshot.committed(rows.view.group).epoch
+    sorts = bool(rows.planned.order)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        blocks = rows.scan(snapshot, epoch, within, None if sorts else limit)
+        for block in ordered(rows.reader, blocks) if sorts else blocks:
+            yield from rows.reader.shown(block[:limit] if sorts else block).to_batches()
+
+    return Result(rows.columns, batches(), close=close)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Where the view's rows are, while the counter of definitions stands."""
+
+    counter: int
+    rows: ViewRows
+    find: Callable[[bytes], tuple[int, int, bytes | None]]
+
+
+class ViewHandle:
+    """One view. What is read is the last committed epoch."""
+
+    def __init__(self, views: KnownViews, name: str) -> None:
+        self._views = views
+        self._asked = name
+        self._known = self._look_up()
+
+    def _look_up(self) -> _Known:
+        while True:
+            counter = self._views.store.metadata.version()
+            view = self._views.catalog.view(self._asked)
+            rows = self._views.last(view)
+            if self._views.store.metadata.version() == counter:
+                return _Known(counter, rows, self._views.store.views.lookup(rows.table))
+
+    def _now(self) -> _Known:
+        if self._views.store.metadata.version() != self._known.counter:
+            self._known = self._look_up()
+        return self._known
+
+    @property
+    def name(self) -> str:
+        return self._known.rows.view.name
+
+    @property
+    def definition(self) -> ViewDefinition:
+        return self._now().rows.view
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self._known.rows.view.columns
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that rows are found by."""
+        return self._known.rows.view.key
+
+    # -------------------------------------------------------------- reads
+
+    def get(self, *key: object) -> Row | None:
+        """The row with this key, or None."""
+        known = self._known
+        rows = known.rows
+        try:
+            whole = rows.encode(key)
+            place = rows.prefix + whole if len(whole) <= LONGEST_KEY else rows.place(whole)
+            counter, _, record = known.find(place)
+            if counter == known.counter and record is not None and rows.agrees(key):
+                return rows.row(key, whole, record)
+        except EverviewError:
+            if self._now() is known:
+                raise
+        return self._get_carefully(key)
+
+    def _get_carefully(self, key: Sequence[object]) -> Row | None:
+        """A key that is not there, unless the view was dropped or defined anew under our eyes."""
+        while True:
+            known = self._now()
+            rows = known.rows
+            whole = rows.encode(key)
+            _, _, record = known.find(rows.place(whole))
+            if self._views.store.metadata.version() == known.counter:
+                return rows.row(key, whole, record) if record is not None and rows.agrees(key) else None
+
+    def _opened(self) -> tuple[ViewRows, Snapshot]:
+        """The view, and a snapshot in which its rows are."""
+        while True:
+            known = self._now()
+            snapshot = self._views.store.snapshot()
+            if self._views.store.metadata.version() == known.counter:
+                return known.rows, snapshot
+            snapshot.close()
+
+    def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
+        """The rows that are there, in the order of the keys."""
+        rows, snapshot = self._opened()
+        with snapshot:
+            return ViewReader(rows, snapshot).get_many(keys)
+
+    def scan(
+        self,
+        prefix: Sequence[object] = (),
+        *,
+        start: Sequence[object] | None = None,
+        stop: Sequence[object] | None = None,
+        limit: int | None = None,
+    ) -> Result:
+        """Rows in the order of the key, or in the order that the view says: with these values in the
+        first columns of the key, from ``start`` to before ``stop``."""
+        rows, snapshot = self._opened()
+        try:
+            return scanned(rows, snapshot, prefix, start, stop, limit, snapshot.close)
+        except BaseException:
+            snapshot.close()
+            raise
+
+    def count(self) -> int:
+        """How many rows there are."""
+        rows, snapshot = self._opened()
+        with snapshot:
+            return ViewReader(rows, snapshot).count()
