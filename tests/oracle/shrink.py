@@ -27,6 +27,7 @@ from tests.oracle.script import NODES, Epoch, Script, View, Write
 
 T = TypeVar("T")
 Fails = Callable[[Script], bool]
+Values = tuple[tuple[str, str], ...]
 
 
 def refusal(script: Script) -> str | None:
@@ -132,11 +133,15 @@ def _writes(script: Script, fails: Fails) -> Script:
             if write.deletes:
                 continue
             make = functools.partial(_with_values, script, number, at)
-            script = make(_fewer(write.values, lambda some, make=make: bool(some) and fails(make(some))))
+            script = make(_fewer(write.values, functools.partial(_fails_with, make, fails)))
     return script
 
 
-def _with_values(script: Script, number: int, at: int, values: tuple[tuple[str, str], ...]) -> Script:
+def _fails_with(make: Callable[[Values], Script], fails: Fails, some: Values) -> bool:
+    return bool(some) and fails(make(some))
+
+
+def _with_values(script: Script, number: int, at: int, values: Values) -> Script:
     writes = list(script.epochs[number].writes)
     writes[at] = replace(writes[at], values=values)
     epochs = list(script.epochs)
@@ -191,37 +196,44 @@ def _simplified(text: str) -> Iterator[str]:
             yield found
 
 
-Cut = Callable[[list[exp.Expression]], "exp.Expression | None"]
+Cut = Callable[[list[exp.Expr]], "exp.Expr | None"]
+"""Given the nodes of a tree, in their order: changes it, or says what stands for all of it."""
 
 
-def _cuts(tree: exp.Expression) -> Iterator[Cut]:
+def _cuts(tree: exp.Expr) -> Iterator[Cut]:
     nodes = list(tree.walk())
     for number, node in enumerate(nodes):
         if number and isinstance(node, exp.Query) and not isinstance(node, exp.Subquery):
-            yield lambda walked, n=number: walked[n].copy()
+            yield functools.partial(_only, number)
     for number, node in enumerate(nodes):
         for name in _OPTIONAL:
             if node.args.get(name):
-                yield lambda walked, n=number, a=name: walked[n].set(a, None)
+                yield functools.partial(_without, number, name, None)
         for name in _LISTS:
             items = node.args.get(name)
             if isinstance(items, list) and len(items) > 1:
                 for at in range(len(items)):
-                    yield lambda walked, n=number, a=name, i=at: _without(walked[n], a, i)
+                    yield functools.partial(_without, number, name, at)
     for number, node in enumerate(nodes):
         if isinstance(node, exp.Binary | exp.Unary | exp.Func | exp.Case | exp.Window | exp.Between | exp.In):
-            parts = [at for at, part in enumerate(nodes) if part.parent is node and isinstance(part, exp.Condition)]
-            for at in parts:
-                yield lambda walked, n=number, p=at: _instead(walked[n], walked[p])
+            for at, part in enumerate(nodes):
+                if part.parent is node and isinstance(part, exp.Condition):
+                    yield functools.partial(_instead, number, at)
 
 
-def _without(node: exp.Expression, name: str, at: int) -> None:
-    items = list(node.args[name])
-    del items[at]
-    node.set(name, items)
+def _only(number: int, nodes: list[exp.Expr]) -> exp.Expr:
+    return nodes[number].copy()
 
 
-def _instead(node: exp.Expression, part: exp.Expression) -> exp.Expression | None:
+def _without(number: int, name: str, at: int | None, nodes: list[exp.Expr]) -> None:
+    """Without an argument, or one item of it."""
+    node = nodes[number]
+    node.set(name, None if at is None else [item for n, item in enumerate(node.args[name]) if n != at])
+
+
+def _instead(number: int, at: int, nodes: list[exp.Expr]) -> exp.Expr | None:
+    """A part instead of the whole."""
+    node, part = nodes[number], nodes[at]
     if node.parent is None:
         return part
     node.replace(part.copy())

@@ -6,6 +6,7 @@ A failure prints a small script that fails, to be kept in ``tests/scripts/oracle
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable
 
@@ -45,9 +46,12 @@ def test_queries_of_a_grammar(seed: int) -> None:
 def test_epochs_that_fail_are_repeated_or_come_back_from_the_dead_change_nothing() -> None:
     seen: Counter[str] = Counter()
     for seed in range(300, 305):
-        script = random_script(seed, views=4)
-        hold(script, lambda one, seed=seed: seen.update(trials.play(one, seed)))
+        hold(random_script(seed, views=4), functools.partial(disturbed, seen, seed))
     assert min(seen[mishap] for mishap in ("twice", "half", "died", "refused")) > 0
+
+
+def disturbed(seen: Counter[str], seed: int, script: Script) -> None:
+    seen.update(trials.play(script, seed))
 
 
 def hash_of(name: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -80,9 +79,11 @@ def _many(count: int, what: str) -> str:
 def test_script(path: Path) -> None:
     with tempfile.TemporaryDirectory() as directory:
         printer = ScriptPrinter(Path(directory) / "store")
-        with contextlib.ExitStack() as stack:
-            stack.callback(lambda: printer.played and printer.played.close())
+        try:
             run_script(path, printer)
+        finally:
+            if printer.played is not None:
+                printer.played.close()
 
 
 @pytest.mark.parametrize("path", scripts("oracle"), ids=lambda path: path.stem)
