@@ -20,6 +20,7 @@ import pyarrow as pa
 from everview.store.contract import BagRows, Deletes, Puts, StateTable, Store
 from everview.store.embedded.store import EmbeddedStore
 from tests.adapters import workload
+from tests.maintain.victim import maintain
 
 LINE = 512
 PIPE = 8192
@@ -212,4 +213,5 @@ ROLES: dict[str, Callable[[Reports, Arguments], None]] = {
     "contend": contend,
     "move": move,
     "epochs": epochs,
+    "maintain": maintain,
 }
