@@ -151,10 +151,12 @@ class Plans:
 
     def at(self, group: str, epoch: int) -> BoundPlan | None:
         """The plan whose tables hold the group's views as of an epoch; None where it is forgotten."""
-        for digest, since in self._history(group):
-            if since <= epoch:
-                return self.load(digest)
-        return None
+        digest = self.digest_at(group, epoch)
+        return None if digest is None else self.load(digest)
+
+    def digest_at(self, group: str, epoch: int) -> str | None:
+        """The same plan's digest."""
+        return next((digest for digest, since in self._history(group) if since <= epoch), None)
 
     def group_document(self, group: str, digest: str, since: int | None = None) -> bytes:
         """Of a group's next plan. ``since``: the epoch from which on its tables hold what it says;

@@ -59,8 +59,12 @@ class Runner:
 
     def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch]) -> Outcome:
         """What the log entries would change in every view: computed, and nothing written."""
-        work = self.work(Dry(reader, as_of))
-        return self._run(work, sources_of(self._workshop, work, batches, {}), keep=True)
+        return self.tried(Dry(reader, as_of), batches, keep=True)
+
+    def tried(self, states: States, batches: Sequence[LogBatch], *, keep: bool = False) -> Outcome:
+        """Run log entries through all steps over states that may be nobody's."""
+        work = self.work(states)
+        return self._run(work, sources_of(self._workshop, work, batches, {}), keep=keep)
 
     def read(self, store: Store, begun: Begun) -> tuple[list[LogBatch], tuple[Damage, ...]]:
         """The log entries of an epoch."""

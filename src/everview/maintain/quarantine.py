@@ -1,0 +1,68 @@
+"""All that is set aside in a group: what views lack, and why.
+
+One sentence: rows, groups and partitions without a value are recorded beside the views, log entries
+that cannot be read in the catalog, and both are told here in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from everview.catalog import Catalog
+from everview.catalog.quarantine import UNKNOWN
+from everview.change.frontier import Frontier, Position
+from everview.maintain.plans import Plans
+from everview.operators.bound import QUARANTINE, BoundPlan
+from everview.operators.quarantine import listed
+from everview.store.contract import Snapshot
+
+DAMAGED = "log entry"
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """Something that views lack."""
+
+    views: tuple[str, ...]
+    """That lack it; all that read its table, where it is a log entry."""
+    what: str
+    """``row``, ``group``, ``partition``, ``pair``: it has no value; ``log entry``: it cannot be read."""
+    values: Mapping[str, Any]
+    """The columns that say which one, as texts."""
+    reason: str
+    construct: str
+    """The expression without a value, or the table of the log entry."""
+    count: int = 1
+    """How often it stands there."""
+    epoch: int | None = None
+    """In which it came, where it has no value."""
+    frontier: Frontier | None = None
+    """Of that epoch."""
+    position: Position | None = None
+    """Of the log entry."""
+
+
+def set_aside(catalog: Catalog, plans: Plans, group: str, snapshot: Snapshot, limit: int = 100) -> list[SetAside]:
+    """What the views of a group lack as of a snapshot: at most so many of each kind and table."""
+    epoch = snapshot.committed(group).epoch
+    bound = plans.at(group, epoch)
+    if bound is None:
+        return []
+    records = snapshot.scan(bound.states[QUARANTINE], b"", epoch, limit)
+    found = [
+        SetAside(one.views, one.what, one.values, one.reason, one.construct, count, one.epoch, one.frontier)
+        for count, one in listed(bound.plan, records)
+    ]
+    for id, name in [(UNKNOWN, "unknown"), *((table.id, table.name) for table in bound.tables.values())]:
+        views = _readers(bound, None if id == UNKNOWN else name)
+        for entry in catalog.quarantine.page(id, limit=limit):
+            found.append(SetAside(views, DAMAGED, {}, entry.reason, name, position=entry.position))
+    return found
+
+
+def _readers(bound: BoundPlan, table: str | None) -> tuple[str, ...]:
+    """The views that read a table; all, where it is not known which one it is."""
+    steps = [use.step for use in bound.plan.tables if table is None or use.name == table]
+    return tuple(sorted({view for step in steps for view in bound.plan.users[step]}))
