@@ -1,6 +1,7 @@
 # Everything a developer or CI runs. `make test` on a bare Debian machine installs what it needs first.
 
 VENV ?= .venv
+JOBS ?= auto
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
@@ -22,8 +23,8 @@ java:
 demo: setup ## one view maintained on Spark, from a writer to a reader, checked at the end
 	$(BIN)/python -m everview.cli.demo
 
-test: setup ## all tests (PYTEST='-k name' for some)
-	$(BIN)/python -m pytest $(PYTEST)
+test: setup ## all tests, on all cores (PYTEST='-k name' for some, JOBS=0 for one after another)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PYTEST)
 
 check: $(STAMP) ## format, lint, types, import contract
 	$(BIN)/ruff format --check .
