@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from everview.change.types import BOOLEAN, Type, parse_type
 from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
-from everview.sql.settings import connect
+from everview.sql.settings import closed_at_exit, connect
 from everview.store.fitting import fit
 
 Typed = tuple[str, Type]
@@ -53,6 +53,12 @@ class Evaluator:
 
     def __init__(self) -> None:
         self._connection = connect()
+        closed_at_exit(self)
+
+    def close(self) -> None:
+        """Nothing can be evaluated any more."""
+        self._connection.close()
+        del self._connection
 
     def query(self, sql: str, types: Sequence[tuple[str, Type]], tables: Mapping[str, pa.Table]) -> pa.Table:
         """The answer of a query over the named tables, as columns of these names and types.
@@ -83,7 +89,7 @@ class Evaluator:
         """The types of expressions over fields of these types."""
         if not expressions:
             return []
-        empty = pa.table({name: _none(kind) for name, kind in fields.items()})
+        empty = pa.table({name: _none(kind) for name, kind in fields.items()} or {"__n": pa.array([], pa.int64())})
         self._connection.register("input", empty)
         try:
             texts = ", ".join(f"{sql} AS c{number}" for number, sql in enumerate(expressions))

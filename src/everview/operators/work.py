@@ -22,6 +22,7 @@ from everview.operators.evaluation import Evaluator, evaluator
 from everview.operators.quarantine import Quarantine
 from everview.plan.maintenance import Step
 from everview.store.contract import BagEnds, BagRows, Bytes, Deletes, Puts, StateReader, StateTable, ViewStore
+from everview.store.ragged import BINARY
 
 Mask = npt.NDArray[np.bool_]
 
@@ -119,6 +120,8 @@ class Work:
     def owns(self, step: Step, keys: Bytes) -> Mask:
         """Which keys of a step belong to this place: of what is there without any change, it tells
         only these."""
+        if not self.bound.plan.zone_of[step.fingerprint].key:  # all keys are where everything is
+            keys = pa.array([b""] * len(keys), BINARY)
         return self.owned(self.bound.zone_name(step), keys)
 
     def first(self, step: Step) -> bool:
