@@ -45,6 +45,7 @@ def test_a_type_reads_back_from_its_text(sql: Type) -> None:
         ("timestamp with time zone", "TIMESTAMPTZ"),
         ("int[][]", "INTEGER[][]"),
         ('struct("a b" int, c text[])', 'STRUCT("a b" INTEGER, c VARCHAR[])'),
+        ('struct("""a""(b)" int, "from" int)', 'STRUCT("""a""(b)" INTEGER, "from" INTEGER)'),
         ("map(text, double)", "MAP(VARCHAR, DOUBLE)"),
     ],
 )

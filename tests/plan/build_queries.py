@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 OPERATORS = (
+    "select o.id, t.tag from orders o left join lateral unnest(o.tags) as t(tag) on true",
+    "select id, n from orders, lateral generate_series(1, amount) as t(n)",
+    "select o.id, c.id as cid from orders o join customers c on upper(c.name) collate nocase = substr(o.tags[1], 1)",
+    "select id from customers order by upper(name) collate nocase desc, id limit 2",
     "select id, amount * 2 as a from orders where amount > 1 and price is not null",
     "select amount from orders",
     "select o.id, c.name from orders o join customers c on o.customer = c.id",
@@ -337,6 +341,9 @@ OPERATORS = (
 """Maintained by operators alone."""
 
 REEVALUATED = (
+    "select array(select id from orders order by id) as a",
+    "with a as (select max(id) as m from orders) values ((select m from a), 1), (2, 3)",
+    "select count(*) as n from customers group by upper(name) collate noaccent.nocase",
     "select o.id, c.id as cid from orders o cross join customers c",
     "select o.id, c.id as cid from orders o, customers c where o.amount < c.since",
     "select o.id, c.id as cid from orders o left join customers c on o.amount < c.since",

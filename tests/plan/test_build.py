@@ -42,6 +42,17 @@ def test_a_notice_says_what_it_is_about_and_where() -> None:
     assert (notice.construct, notice.line, notice.column) == ("a join without an equality", 3, 7)
 
 
+@pytest.mark.parametrize(("join", "column"), [("CROSS JOIN", 22), (",", 13)])
+def test_the_notice_of_a_join_without_any_condition_says_where_its_second_side_stands(join: str, column: int) -> None:
+    (notice,) = built(f"SELECT o.id\nFROM orders o\n{join} customers c").notices
+    assert (notice.line, notice.column) == (3, column)
+
+
+def test_a_query_that_is_evaluated_as_a_whole_is_read_in_its_order_as_far_as_it_shows_it() -> None:
+    found = built("SELECT id, unnest(tags) AS a, unnest([1]) AS b FROM orders ORDER BY b DESC, id, amount")
+    assert [str(sort) for sort in found.order] == ['"b" DESC', '"id"']
+
+
 def test_an_order_alone_is_how_the_rows_are_read() -> None:
     found = built("SELECT id, amount AS a FROM orders ORDER BY amount DESC, price + 1")
     assert [str(sort) for sort in found.order] == ['"a" DESC', '"order"']

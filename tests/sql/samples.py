@@ -79,6 +79,15 @@ def checked(text: str, *, allow_volatile: bool = False, allow_duplicates: bool =
 
 
 QUERIES = """
+SELECT id, id IN (1, 2)::VARCHAR AS b, Customer NOT IN (1, 2)::VARCHAR AS c FROM orders
+SELECT id, Customer IS NULL || 'x' || id AS b FROM orders WHERE Customer IS NOT NULL || 'y' = 'truey' AND id > 3
+WITH a AS (SELECT 1 AS one) VALUES (1, 'a'), (2, 'b')
+SELECT v.id FROM ((VALUES (1), (2)) v(id))
+SELECT id, amount FROM ((VALUES (1), (2)) v(id) JOIN orders USING (id))
+SELECT id, tag FROM people LEFT JOIN LATERAL unnest(tags) AS t(tag) ON true
+SELECT name COLLATE NOACCENT.NOCASE AS n, count(*) AS c FROM people GROUP BY 1
+SELECT bool_or(id > 3) AS a, bool_and(id > 3) AS b FROM orders
+SELECT {'from': id, 'end': amount} AS s FROM orders
 SELECT ID, CUSTOMER FROM ORDERS WHERE Amount > 3
 SELECT * FROM orders
 SELECT o.* FROM orders o, people p WHERE o.customer = p.id

@@ -333,7 +333,7 @@ def _parse_struct(text: str, rest: list[str]) -> tuple[Type, list[str]]:
     while True:
         if len(rest) < 2:
             raise _unreadable(text, "a field of the STRUCT is missing")
-        name = rest[0].lstrip('"')
+        name = rest[0].removeprefix('"')
         child, rest = _parse(text, rest[1:])
         fields.append((name, child))
         if rest[:1] != [","]:
@@ -365,5 +365,21 @@ def _unreadable(text: str, why: str) -> DefinitionError:
     )
 
 
+_RESERVED = frozenset({
+    "all", "analyse", "analyze", "and", "anti", "any", "array", "as", "asc", "asof", "asymmetric", "at",
+    "authorization", "binary", "both", "by", "case", "cast", "check", "collate", "collation", "column",
+    "concurrently", "constraint", "create", "cross", "default", "deferrable", "desc", "describe", "distinct",
+    "do", "else", "end", "except", "false", "fetch", "for", "foreign", "freeze", "from", "full", "glob", "group",
+    "having", "ilike", "in", "initially", "inner", "intersect", "into", "is", "isnull", "join", "lambda",
+    "lateral", "leading", "left", "like", "limit", "natural", "not", "notnull", "null", "offset", "on", "only",
+    "or", "order", "outer", "overlaps", "pivot", "pivot_longer", "pivot_wider", "placing", "positional",
+    "primary", "qualify", "references", "returning", "right", "select", "semi", "show", "similar", "some",
+    "summarize", "symmetric", "table", "tablesample", "then", "to", "trailing", "true", "union", "unique",
+    "unpack", "unpivot", "using", "variadic", "verbose", "when", "where", "window", "with",
+})  # fmt: skip
+"""Words that DuckDB does not take for the name of a field."""
+
+
 def _quoted(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) else '"' + name.replace('"', '""') + '"'
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name) and name.lower() not in _RESERVED
+    return name if plain else '"' + name.replace('"', '""') + '"'

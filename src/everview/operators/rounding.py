@@ -38,11 +38,14 @@ ROUNDING = _EXACT_OF_WHOLE | frozenset(
 
 
 def rounds(sql: str) -> bool:
-    """Whether a query calls an aggregate that may round.
+    """Whether a query calls an aggregate that may round, or compares texts under a collation: of those
+    that are equal the one that is met first may be shown.
 
     >>> rounds("SELECT SUM(x) FROM in0"), rounds("SELECT MAX(x), COUNT(*) FROM in0")
     (True, False)
     """
+    if parsed(sql).find(exp.Collate) is not None:
+        return True
     return any(called(node) in ROUNDING for node in parsed(sql).walk() if isinstance(node, exp.Func))
 
 

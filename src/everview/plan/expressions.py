@@ -18,7 +18,7 @@ import sqlglot
 from sqlglot import exp
 
 from everview.change.types import BOOLEAN, Type
-from everview.sql.dialects import Everview
+from everview.sql.own_dialect import Everview
 
 
 @dataclass(frozen=True)

@@ -168,9 +168,21 @@ def _refuse_duplicates(described: Described, tree: exp.Expr, text: str) -> None:
         seen.add(fold(name))
 
 
+_VALUES = ("expressions", "query", "field", "unnest")
+"""Where the values of an IN stand."""
+
+
 def _refuse_open_pivots(tree: exp.Expr, text: str) -> None:
     for pivot in tree.find_all(exp.Pivot):
         on = pivot.expressions if pivot.this is not None else pivot.args.get("fields") or []
+        if any(isinstance(part, exp.In) and not any(map(part.args.get, _VALUES)) for part in on):
+            raise error_at(
+                SqlRefusedError,
+                text,
+                offset_of(pivot),
+                "PIVOT is told that it has no columns",
+                hint="list the values: PIVOT … ON column IN (value, …) USING …",
+            )
         if not pivot.args.get("unpivot") and not all(isinstance(part, exp.In | exp.Alias) for part in on):
             raise error_at(
                 SqlRefusedError,

@@ -4,9 +4,9 @@ One sentence: every tree that leaves this module means what DuckDB means under E
 fixed settings, whatever dialect it was written in, and knows where in the original text its
 names stand.
 
-**Everview's own dialect** is DuckDB's with three settings, of which sqlglot has to know when
-it reads and when it writes: integers divide to integers, a division by zero is NULL, and
-nulls sort last ascending and first descending. So trees are turned into text with
+**Everview's own dialect** (:mod:`everview.sql.own_dialect`) is DuckDB's with three settings, of
+which sqlglot has to know when it reads and when it writes: integers divide to integers, a division
+by zero is NULL, and nulls sort last ascending and first descending. So trees are turned into text with
 :func:`to_sql`, never with sqlglot's own ``duckdb``: that one takes ``a DESC NULLS LAST`` for
 the default, writes ``a DESC``, and under our settings the nulls come first.
 
@@ -32,66 +32,23 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import duckdb
 from sqlglot import Dialects, exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
 from sqlglot.parser import Parser
-from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from everview.errors import DefinitionError, EverviewError, SqlRefusedError, SqlSyntaxError
 from everview.sql.other_meanings import with_our_meaning
+from everview.sql.own_dialect import Everview
 from everview.sql.positions import error_at, offset_of
 
 DEFAULT = "duckdb"
 """The dialect of texts that name none: Everview's own goes by DuckDB's name."""
-
-
-_VERBATIM = frozenset({
-    "APPLY", "APPROX_TOP_K", "DATEDIFF", "DATETRUNC", "DATE_ADD", "DATE_DIFF", "DATE_TRUNC", "DECODE",
-    "JARO_WINKLER_SIMILARITY", "LOG10", "LOG2", "REDUCE", "REGEXP_EXTRACT", "REGEXP_EXTRACT_ALL", "REGEXP_REPLACE",
-    "TIME_BUCKET",
-})  # fmt: skip
-"""Functions that sqlglot would write back as others or with other arguments: log(2, x) for
-log2(x) is not as exact, decode loses its second argument, reduce swaps two, and a unit or a
-flag is taken for a literal even where it is a column."""
-
-
-class Everview(DuckDB):
-    """DuckDB's SQL under Everview's fixed settings."""
-
-    NULL_ORDERING = "nulls_are_large"
-    TYPED_DIVISION = True
-    SAFE_DIVISION = True
-
-    class Tokenizer(DuckDB.Tokenizer):
-        HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
-
-        def tokenize(self, sql: str) -> list[Token]:
-            # sqlglot 30 looks for the end of $1 as if it began a $tag$, and then cannot read '' at the very end.
-            return super().tokenize(f"{sql}\n")
-
-    class Parser(DuckDBParser):
-        FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
-            name: build for name, build in DuckDBParser.FUNCTIONS.items() if name not in _VERBATIM
-        }
-        FUNC_TOKENS: ClassVar[set[TokenType]] = DuckDBParser.FUNC_TOKENS | {TokenType.APPLY}
-
-        def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
-            # To DuckDB a IN [1, NULL] asks whether a list contains a: never NULL, unlike a IN (1, NULL).
-            if self._curr.token_type == TokenType.L_BRACKET:
-                return self.expression(exp.In(this=this, field=self._parse_column()))
-            return super()._parse_in(this, alias)
-
-    def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
-        """A path stays as written: to DuckDB ``'a.b'`` is a key, which sqlglot takes for ``'$.a.b'``."""
-        return path
 
 
 def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
@@ -334,7 +291,10 @@ def _reread(tree: exp.Expr) -> exp.Expr:
     whole = isinstance(tree, (exp.Query, exp.Values))
     sql = tree.sql(dialect=Everview, unsupported_level=ErrorLevel.RAISE)
     text = sql if whole else f"SELECT {sql}"
-    read = reader(DEFAULT).read(text)
+    try:
+        read = reader(DEFAULT).read(text)
+    except SqlSyntaxError:  # its place is one in the written text, which nobody knows
+        raise SqlglotError("what it says cannot be written in DuckDB's SQL") from None
     for node in read.walk():
         for key in ("line", "col", "start", "end"):
             node.meta.pop(key, None)

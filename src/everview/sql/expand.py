@@ -122,6 +122,8 @@ class _Expansion:
     def _table(self, table: exp.Table, names: _Names) -> None:
         if isinstance(table.this, exp.Func):
             return self._function(table, names)
+        if isinstance(table.this, exp.Values):
+            return _rows(table)
         if not isinstance(table.this, exp.Identifier):
             raise self._error(SqlRefusedError, table, f"{to_sql(table)} is not a table")
         if table.args.get("when"):
@@ -263,6 +265,19 @@ class _Expansion:
         self, kind: type[SqlError], node: exp.Expr, what: str, *, why: str | None = None, hint: str | None = None
     ) -> SqlError | UnknownObjectError:
         return error_at(kind, self._text, offset_of(node), what, why=why, hint=hint)
+
+
+def _rows(table: exp.Table) -> None:
+    """VALUES in parentheses of their own: what sqlglot takes for a table is a subquery."""
+    alias = table.args.get("alias")
+    values = table.this.pop()
+    values.set("alias", alias.copy() if alias else None)
+    name = exp.TableAlias(this=alias.this.copy()) if alias and alias.this else None
+    subquery = exp.Subquery(this=exp.select("*").from_(values), alias=name)
+    for key in _KEPT:
+        if table.args.get(key):
+            subquery.set(key, table.args[key])
+    table.replace(subquery)
 
 
 def _without_schema(column: exp.Column) -> None:

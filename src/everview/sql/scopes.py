@@ -42,13 +42,14 @@ from everview.errors import SqlRefusedError
 from everview.sql.aggregate_macros import aggregate_macros
 from everview.sql.column_sets import column_sets
 from everview.sql.comprehensions import comprehensions
-from everview.sql.dialects import Everview, to_sql
+from everview.sql.dialects import to_sql
 from everview.sql.expand import WHOLE
 from everview.sql.grouping import grouping, order_by_all
 from everview.sql.joined_columns import AS_OF, joined_columns
 from everview.sql.method_calls import method_calls
 from everview.sql.named_windows import named_windows
 from everview.sql.namespace import Relation, fold
+from everview.sql.own_dialect import Everview
 from everview.sql.parentheses import parentheses
 from everview.sql.positional_columns import positional_columns
 from everview.sql.typer import Described, Inputs, typer

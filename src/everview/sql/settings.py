@@ -22,7 +22,9 @@ other extension is there.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import atexit
+import weakref
+from typing import Protocol, TypeAlias
 
 import duckdb
 
@@ -52,3 +54,25 @@ def connect() -> duckdb.DuckDBPyConnection:
         written = f"'{value}'" if isinstance(value, str) else str(value).lower()
         connection.execute(f"SET {name} = {written}")
     return connection
+
+
+class Closing(Protocol):
+    """Whoever keeps a connection for as long as the process lives."""
+
+    def close(self) -> None:
+        """Close the connection, and let go of it."""
+
+
+_kept: weakref.WeakSet[Closing] = weakref.WeakSet()
+
+
+def closed_at_exit(holder: Closing) -> None:
+    """Have a holder let go of its connection when the process ends. Otherwise threads that outlive the
+    interpreter (Spark's, in a driver) keep it, and DuckDB's bindings print what they call leaks."""
+    _kept.add(holder)
+
+
+@atexit.register
+def _close() -> None:
+    for holder in list(_kept):
+        holder.close()

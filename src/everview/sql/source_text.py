@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.errors import EverviewError, SqlSyntaxError
+from everview.errors import EverviewError, SqlRefusedError, SqlSyntaxError
 from everview.sql.dialects import DEFAULT, reader
 from everview.sql.positions import STATEMENT, error_at
 from everview.sql.ties import has_ties
@@ -63,7 +63,25 @@ def as_written(query: exp.Expr, text: str, inputs: Inputs, described: Described 
         raise error_at(SqlSyntaxError, text, offset, what, width=len(token) or 1, why=None if token else found.message)
     if isinstance(found, Failure) or isinstance(described, Failure):
         return described
-    return found if found.types == described.types else described
+    if found.types != described.types:
+        raise _otherwise(source, text, found, described)
+    return found
+
+
+def _otherwise(source: SourceText, text: str, found: Described, described: Described) -> EverviewError:
+    """The error of a column that would have another type: mostly a row taken as a value, whose fields
+    are called after expressions without a name."""
+    (name, own), (_, other) = next(
+        pair for pair in zip(found.columns, described.columns, strict=True) if pair[0][1] != pair[1][1]
+    )
+    return error_at(
+        SqlRefusedError,
+        text,
+        source.start,
+        f"column {name} can be read in two ways",
+        why=f"as {own} and as {other}",
+        hint="give the columns of subqueries names: … AS name",
+    )
 
 
 def wording(query: exp.Expr, text: str) -> str:

@@ -28,7 +28,7 @@ import duckdb
 
 from everview.change.types import Type, parse_type
 from everview.errors import DefinitionError, SqlTypeError
-from everview.sql.settings import connect
+from everview.sql.settings import closed_at_exit, connect
 
 Columns: TypeAlias = tuple[tuple[str, Type], ...]
 Inputs: TypeAlias = Mapping[str, Sequence[tuple[str, Type]]]
@@ -79,6 +79,7 @@ class Typer:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._open()
+        closed_at_exit(self)
 
     def _open(self) -> None:
         self._process = os.getpid()
@@ -87,6 +88,11 @@ class Typer:
         self._current = ""
         self._connection = connect()
         self._connection.execute("SET enable_external_access = false; SET errors_as_json = true")
+
+    def close(self) -> None:
+        """Nothing can be described any more."""
+        self._connection.close()
+        del self._connection
 
     def attempt(self, sql: str, inputs: Inputs) -> Described | Failure:
         """What DuckDB says of the query, good or bad."""

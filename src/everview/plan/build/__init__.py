@@ -13,10 +13,15 @@ The order in which to read the modules: ``select`` takes a SELECT through its cl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
-from everview.plan.build.context import Context, Notice, Typer
+from sqlglot import exp
+
+from everview.plan.build.collations import escaping
+from everview.plan.build.context import Context, NoOperator, Notice, Typer
 from everview.plan.build.queries import build_query
-from everview.plan.expressions import Field
+from everview.plan.build.reevaluate import whole
+from everview.plan.expressions import Field, of_field
 from everview.plan.relations import Relation, Sort
 from everview.sql.check import Checked
 
@@ -41,6 +46,18 @@ def build(checked: Checked, typer: Typer, text: str = "") -> Built:
     context = Context(typer, sources, text)
     for name, _ in checked.columns:
         context.names.fresh(name)
-    piece = build_query(context, checked.tree, None)
+    collate = escaping(checked.tree)
+    if collate is None:
+        piece = build_query(context, checked.tree, None)
+    else:
+        piece = whole(context, checked.tree, None, NoOperator("a collation beyond one comparison", collate))
     columns = tuple(piece.relation.field(name) for name in piece.outputs)
-    return Built(piece.relation, columns, piece.order, tuple(context.notices))
+    return Built(piece.relation, columns, piece.order or _read_order(checked, columns), tuple(context.notices))
+
+
+def _read_order(checked: Checked, columns: tuple[Field, ...]) -> tuple[Sort, ...]:
+    """The order in which a query that is evaluated as a whole is read: as far as it goes by columns that
+    it shows, as they are."""
+    by_name = {field.name: field for field in columns}
+    known = takewhile(lambda one: one.column in by_name and one.expression.find(exp.Collate) is None, checked.order)
+    return tuple(Sort(of_field(by_name[one.column or ""]), one.descending, one.nulls_first) for one in known)

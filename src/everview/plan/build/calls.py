@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from everview.plan.build.context import Context, field_column, text_of
 from everview.plan.build.scopes import WRAPPERS, as_sort, inside
+from everview.plan.collations import is_collated
 from everview.plan.expressions import Expr, Field, parsed, written
 from everview.plan.relations import Call, Relation, Way
 from everview.plan.relations.sums import kept_as
@@ -111,6 +112,7 @@ def aggregate(context: Context, relation: Relation, tree: exp.Expr, name: str) -
     sorts = tuple(as_sort(expression, part) for expression, part in zip(by, order, strict=True))
     condition = context.one(text_of(filter_), relation) if filter_ is not None else None
     plain = not order and not isinstance(inner, exp.WithinGroup) and len(arguments) <= 1
+    plain = plain and not any(map(is_collated, made))
     way = _way(function, made[: len(arguments)]) if plain else Way.GENERAL
     kind = context.one(sql, relation).type
     field = Field(name, kind, nullable=function not in COUNTS)

@@ -29,6 +29,7 @@ from everview.plan.build import calls, subqueries, windows
 from everview.plan.build.context import Context, field_column, text_of
 from everview.plan.build.links import Link
 from everview.plan.build.scopes import Stage, by_key, conjuncts, has_query, inside
+from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr, Field
 from everview.plan.relations import TopK
 
@@ -102,7 +103,7 @@ def keep_first(stage: Stage, first: First, after: Sequence[exp.Window], links: S
     subqueries.absorb_within(stage, first.window)
     by = [*(first.window.args.get("partition_by") or ()), *(field_column(link.inner) for link in links)]
     sorts = stage.sorts(first.window.args.get("order"))
-    partition = tuple(dict.fromkeys(stage.exprs(by)))
+    partition = tuple(dict.fromkeys(map(compared_by, stage.exprs(by))))
     order = sorts if first.ties else by_key(stage.relation, sorts)
     stage.relation = TopK(stage.relation, partition, order, first.limit, 0, first.ties)
     if first.limit > 1:

@@ -10,12 +10,13 @@ otherwise every row must be compared with every other, which is a re-evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
 from everview.change.types import BOOLEAN, FLOATS, INTEGERS, Kind
 from everview.plan.build.context import Context, NoOperator, text_of
+from everview.plan.collations import comparable
 from everview.plan.expressions import Expr, conjunction, quoted
 from everview.plan.relations import Equality, Filter, Join, JoinKind, Reevaluate, Relation, full_join
 
@@ -23,8 +24,11 @@ _NUMBERS = {*INTEGERS, *FLOATS, Kind.DECIMAL}
 _TIMES = {Kind.DATE, Kind.TIMESTAMP}
 
 
-def combine(context: Context, parts: Sequence[Relation], conditions: list[exp.Expr]) -> Relation:
-    """The inner join of all parts. Takes the conditions it has used as join keys off the list."""
+def combine(
+    context: Context, parts: Sequence[Relation], conditions: list[exp.Expr], places: Mapping[str, exp.Expr]
+) -> Relation:
+    """The inner join of all parts. Takes the conditions it has used as join keys off the list.
+    ``places`` are where fields come from."""
     waiting = list(parts)
     islands = []
     while waiting:
@@ -33,7 +37,7 @@ def combine(context: Context, parts: Sequence[Relation], conditions: list[exp.Ex
             island = found
         islands.append(island)
     while len(islands) > 1:
-        islands = _bridged(context, islands, conditions)
+        islands = _bridged(context, islands, conditions, places)
     return islands[0]
 
 
@@ -53,7 +57,9 @@ def _connected(
     return None
 
 
-def _bridged(context: Context, islands: list[Relation], conditions: list[exp.Expr]) -> list[Relation]:
+def _bridged(
+    context: Context, islands: list[Relation], conditions: list[exp.Expr], places: Mapping[str, exp.Expr]
+) -> list[Relation]:
     """Two islands fewer, one more: first those where one has one row, then those that are left."""
     for number, island in enumerate(islands):
         if not island.key:
@@ -75,9 +81,13 @@ def _bridged(context: Context, islands: list[Relation], conditions: list[exp.Exp
     for condition in own:
         conditions.remove(condition)
     rest = conjunction(Expr(text_of(condition), BOOLEAN) for condition in own)
-    why = NoOperator("a join without an equality", own[0] if own else exp.Null())
+    why = NoOperator("a join without an equality", own[0] if own else _place(right, places))
     joined = every_pair(context, JoinKind.INNER, left, right, rest, why)
     return _reconnected(context, joined, others, conditions)
+
+
+def _place(relation: Relation, places: Mapping[str, exp.Expr]) -> exp.Expr | None:
+    return next((places[name] for name in relation.by_name if name in places), None)
 
 
 def _reconnected(
@@ -114,13 +124,17 @@ def equate(context: Context, condition: exp.Expr, left: Relation, right: Relatio
 
 def equality(context: Context, left: Expr, right: Expr, nulls_match: bool = False) -> Equality | None:
     """``left = right`` with both sides of one type; None where DuckDB compares them in a third way."""
+    sides = comparable(left, right)
+    if sides is None:
+        return None
+    left, right = sides
     if left.type == right.type:
         return Equality(left, right, nulls_match)
     kinds = {left.type.kind, right.type.kind}
     if not (kinds <= _NUMBERS or kinds <= _TIMES):
         return None
-    sides = {"in0": [("l", left.type), ("r", right.type)]}
-    ((_, kind),) = context.described("SELECT coalesce(l, r) AS c FROM in0", sides)
+    inputs = {"in0": [("l", left.type), ("r", right.type)]}
+    ((_, kind),) = context.described("SELECT coalesce(l, r) AS c FROM in0", inputs)
     cast = [side if side.type == kind else Expr(f"CAST({side.sql} AS {kind})", kind) for side in (left, right)]
     return Equality(cast[0], cast[1], nulls_match)
 

@@ -25,7 +25,7 @@ def build_query(context: Context, query: exp.Expr, alias: str | None, needed: bo
     try:
         return _built(context, query, alias, needed)
     except NoOperator as why:
-        if free_columns(query) or query.meta.get("around"):
+        if alias is not None and (free_columns(query) or query.meta.get("around")):
             raise
         context.names.back_to(names)
         del context.notices[notices:]

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from everview.change.types import BOOLEAN
 from everview.plan.build.context import Context, NoOperator, field_column, text_of
+from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr
 from everview.plan.relations import Filter, Relation, Sort
 
@@ -112,7 +113,7 @@ def ordered(order: exp.Expr | None) -> list[exp.Ordered]:
 def as_sort(by: Expr, part: exp.Ordered) -> Sort:
     descending = bool(part.args.get("desc"))
     first = part.args.get("nulls_first")
-    return Sort(by, descending, descending if first is None else bool(first))
+    return Sort(compared_by(by), descending, descending if first is None else bool(first))
 
 
 def by_key(relation: Relation, order: Sequence[Sort] = ()) -> tuple[Sort, ...]:

@@ -17,6 +17,7 @@ from everview.plan.build.context import Around, Context, NoOperator, field_colum
 from everview.plan.build.links import Link, Piece
 from everview.plan.build.scopes import Columns, Stage, by_key, conjuncts, has_query, inside, is_local
 from everview.plan.build.sources import from_clause
+from everview.plan.collations import is_collated
 from everview.plan.expressions import Definition, Expr, Field, of_field, quoted, replaced
 from everview.plan.relations import Distinct, Sort, TopK, project
 
@@ -85,6 +86,8 @@ def _link(made: _Select, condition: exp.Expr) -> None:
         for own, other in ((condition.this, condition.expression), (condition.expression, condition.this)):
             if own.find(exp.Column) and is_local(own, columns) and not _reads(other, columns):
                 inner = made.stage.expr(own.unnest())
+                if is_collated(inner) or other.find(exp.Collate):
+                    raise NoOperator("a collation in what links a subquery to the rows around it", condition)
                 name = inner.field
                 if name is None:
                     name = made.stage.context.names.fresh("link")

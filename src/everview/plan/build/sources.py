@@ -59,9 +59,13 @@ class Sources:
     later: list[exp.Expr] = field(default_factory=list)
     """Conditions with subqueries or columns of outer queries, as the query says them."""
 
+    places: dict[str, exp.Expr] = field(default_factory=dict)
+    """What in the query each field comes from."""
+
     def add(self, source: exp.Expr) -> Relation:
         relation, columns = build_source(self.context, source)
         self.columns.update(columns)
+        self.places.update(dict.fromkeys(relation.by_name, source))
         return relation
 
     def hold(self, conditions: list[exp.Expr]) -> None:
@@ -79,7 +83,7 @@ class Sources:
 
     def together(self, start: int, where: list[exp.Expr]) -> Relation:
         """The parts from one on as one relation, joined on what is open and what WHERE says."""
-        relation = joins.combine(self.context, self.parts[start:], merged := [*self.open, *where])
+        relation = joins.combine(self.context, self.parts[start:], merged := [*self.open, *where], self.places)
         own = [c for c in merged if any(c is one for one in self.open)]
         ready = [c for c in own if joins.fields_in(c) <= relation.by_name.keys()]
         self.open = [c for c in own if not any(c is one for one in ready)]

@@ -19,6 +19,7 @@ from everview.plan.build import calls, subqueries
 from everview.plan.build.context import NoOperator, field_column, text_of
 from everview.plan.build.links import Link
 from everview.plan.build.scopes import Stage, as_sort, ordered
+from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr, Field, of_field, parsed, written
 from everview.plan.relations import Call, Relation, Window
 
@@ -60,7 +61,8 @@ def _call(stage: Stage, tree: exp.Expr, text: str, links: Sequence[Link]) -> _Ca
     linked = [field_column(link.inner) for link in links]
     by = [*(settled.args.get("partition_by") or ()), *linked]
     settled.set("partition_by", by)
-    partition = tuple(sorted(context.typed(dict.fromkeys(text_of(one) for one in by), relation), key=lambda e: e.sql))
+    keys = map(compared_by, context.typed(dict.fromkeys(text_of(one) for one in by), relation))
+    partition = tuple(sorted(dict.fromkeys(keys), key=lambda e: e.sql))
     parts = ordered(settled.args.get("order"))
     fields = sorted({column.name for column in settled.find_all(exp.Column)})
     orders = context.typed([text_of(part.this) for part in parts], relation)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqlglot import exp
-
 from everview.change.types import BLOB, BOOLEAN
-from everview.plan.expressions import Expr, Field, fields_of, of_field, parsed, quoted, replaced, written
+from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.failing import computed_first
 from everview.plan.maintenance.joining import bag_key, by_text, rows_by
@@ -55,7 +53,7 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
     by = tuple(one.sql for one in key)
     sorts: list[tuple[Expr, bool]] = []
     for sort in order:
-        found = _collated(below.over(sort.by))
+        found = below.over(sort.by)
         if not found.type.is_scalar:
             sorts.append((_sort_key(found, sort), False))
             continue
@@ -86,23 +84,6 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
     }
     draft, slots = context.sketch.step(Operator.TOP_K, [(rows, None)], parameters, f"first {below.draft.subject}")
     return rows.carried_by(draft, sorted(needed), slots)
-
-
-_COLLATIONS = {"NOCASE": "LOWER", "NOACCENT": "STRIP_ACCENTS", "NFC": "NFC_NORMALIZE"}
-
-
-def _collated(value: Expr) -> Expr:
-    """What text under a collation is ordered by, as DuckDB does it: text again."""
-    tree = parsed(value.sql).unnest()
-    if not isinstance(tree, exp.Collate):
-        return value
-    sql, others = written(tree.this), []
-    for name in reversed(written(tree.expression).replace('"', "").upper().split(".")):
-        if name in _COLLATIONS:
-            sql = f"{_COLLATIONS[name]}({sql})"
-        elif name not in ("BINARY", "C", "POSIX"):
-            others.append(f"ICU_COLLATE_{name}")
-    return _collated(Expr(f"{others[0]}({sql})" if others else sql, value.type))
 
 
 def _sort_key(value: Expr, sort: Sort) -> Expr:

@@ -125,7 +125,7 @@ def _input(source: exp.Expr, node: Reevaluate) -> tuple[Relation, dict[str, str]
     if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
         select = source.this
         only = {"from_", "expressions"} >= {key for key, value in select.args.items() if value}
-        table = select.args["from_"].this if only else source
+        table = select.args["from_"].this if only and select.args.get("from_") else source
     alias = source.args.get("alias")
     if not isinstance(table, exp.Table) or (isinstance(alias, exp.TableAlias) and alias.columns):
         return None

@@ -1,0 +1,98 @@
+"""Everview's own dialect: DuckDB's SQL under the fixed settings, as sqlglot reads and writes it.
+
+One sentence: where sqlglot reads DuckDB's words otherwise than DuckDB, or cannot read them, its parser
+is put right here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+_VERBATIM = frozenset({
+    "APPLY", "APPROX_TOP_K", "BOOL_AND", "BOOL_OR", "DATEDIFF", "DATETRUNC", "DATE_ADD", "DATE_DIFF", "DATE_TRUNC",
+    "DECODE", "JARO_WINKLER_SIMILARITY", "LOG10", "LOG2", "LOGICAL_AND", "LOGICAL_OR", "REDUCE", "REGEXP_EXTRACT",
+    "REGEXP_EXTRACT_ALL", "REGEXP_REPLACE", "TIME_BUCKET",
+})  # fmt: skip
+"""Functions that sqlglot would write back as others or with other arguments: log(2, x) for
+log2(x) is not as exact, decode loses its second argument, reduce swaps two, bool_or casts what
+DuckDB refuses, and a unit or a flag is taken for a literal even where it is a column."""
+
+
+class Everview(DuckDB):
+    """DuckDB's SQL under Everview's fixed settings."""
+
+    NULL_ORDERING = "nulls_are_large"
+    TYPED_DIVISION = True
+    SAFE_DIVISION = True
+
+    class Tokenizer(DuckDB.Tokenizer):
+        HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
+
+        def tokenize(self, sql: str) -> list[Token]:
+            # sqlglot 30 looks for the end of $1 as if it began a $tag$, and then cannot read '' at the very end.
+            return super().tokenize(f"{sql}\n")
+
+    class Parser(DuckDBParser):
+        FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+            name: build for name, build in DuckDBParser.FUNCTIONS.items() if name not in _VERBATIM
+        }
+        FUNC_TOKENS: ClassVar[set[TokenType]] = DuckDBParser.FUNC_TOKENS | {TokenType.APPLY}
+
+        def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+            # To DuckDB a IN [1, NULL] asks whether a list contains a: never NULL, unlike a IN (1, NULL).
+            if self._curr.token_type == TokenType.L_BRACKET:
+                return self.expression(exp.In(this=this, field=self._parse_column()))
+            found = super()._parse_in(this, alias)
+            if self._curr.token_type == TokenType.DCOLON:  # (a IN (1, 2))::VARCHAR
+                return self._parse_column_ops(found)  # type: ignore[return-value]
+            return found
+
+        def _negate_range(self, this: exp.Expr | None = None) -> exp.Expr | None:
+            if isinstance(this, exp.Cast) and isinstance(this.this, exp.In):  # (a NOT IN (1, 2))::VARCHAR
+                this.set("this", super()._negate_range(this.this))
+                return this
+            return super()._negate_range(this)
+
+        def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
+            found = super()._parse_is(this)
+            while found is not None and self._match(TokenType.DPIPE):  # (a IS NULL) || 'x'
+                found = self.expression(exp.DPipe(this=exp.Paren(this=found), expression=self._parse_term(), safe=True))
+            return found
+
+        def _parse_lateral(self) -> exp.Lateral | None:
+            # A function of FROM may read what stands before it, with the word or without.
+            found = super()._parse_lateral()
+            if found is None or found.args.get("ordinality"):
+                return found
+            call, alias = found.this, found.args.get("alias")
+            if isinstance(call, exp.Unnest):
+                call.set("alias", alias)
+                return call  # type: ignore[return-value]
+            return exp.Table(this=call, alias=alias) if isinstance(call, exp.Func) else found  # type: ignore[return-value]
+
+        _is_named = False
+        """Whether the VALUES that follow have names of a WITH in sight."""
+
+        def _parse_with(self, skip_with_token: bool = False) -> exp.With | None:
+            found = super()._parse_with(skip_with_token)
+            if found is not None:
+                self._is_named = self._curr.token_type == TokenType.VALUES
+            return found
+
+        def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
+            # sqlglot knows no WITH before VALUES, and DuckDB does: there they are rows of a SELECT.
+            named, self._is_named = self._is_named, False
+            found = super()._parse_derived_table_values(allow_value_synonym)
+            if found is None or not named:
+                return found
+            return exp.select("*").from_(found, copy=False)  # type: ignore[return-value]
+
+    def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
+        """A path stays as written: to DuckDB ``'a.b'`` is a key, which sqlglot takes for ``'$.a.b'``."""
+        return path
