@@ -93,6 +93,12 @@ class Everview(DuckDB):
                 return found
             return exp.select("*").from_(found, copy=False)  # type: ignore[return-value]
 
+        def _normalize_collate(self, collate: exp.Collate) -> None:
+            # NOCASE.NOACCENT is one collation, not a column of a table.
+            found = collate.expression
+            if isinstance(found, exp.Column | exp.Dot):
+                collate.set("expression", exp.var(".".join(part.name for part in found.parts)))
+
     def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
         """A path stays as written: to DuckDB ``'a.b'`` is a key, which sqlglot takes for ``'$.a.b'``."""
         return path
