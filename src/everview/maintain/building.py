@@ -24,11 +24,13 @@ views can be read, and the build is forgotten.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
 from everview.catalog import Catalog, Draft, GroupKind, IndexDefinition, Maintained, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
+from everview.errors import ConflictError
 from everview.maintain.builds import Build, builds_of
 from everview.maintain.chunks import next_chunk
 from everview.maintain.epochs import Epochs
@@ -165,23 +167,33 @@ class Builder:
         reached = self.store.views.committed(build.group).frontier
         return reached.operations_to(self.store.log.latest()) <= NEAR
 
-    def join(self, build: Build) -> None:
-        """Make the views the target's own. The target is between two epochs, and stays there."""
+    def join(self, build: Build) -> bool:
+        """Make the views the target's own. The target is between two epochs, and stays there; where
+        somebody has begun another epoch of it all the same, nothing is done, and it is to be tried
+        again: False."""
         target = build.target
         if build.joined is None:
             build = self._meet(build)
             bound = self._joined(build)
-            build = self._recorded(
-                replace(build, joined=self.plans.record(bound), base=self.store.views.committed(target).epoch)
-            )
+            base = self.store.views.committed(target).epoch
+            build = self._recorded(replace(build, joined=self.plans.record(bound), base=base))
         assert build.joined is not None
-        if self.store.views.committed(target).epoch <= build.base:
-            frontier = self.store.views.committed(build.group).frontier
+        begun = self.store.views.begun(target)
+        if build.epoch is None:
             adopted = self.plans.load(build.plan).states[QUARANTINE]
-            task = EpochTask(build.joined, chunk=Chunk(None), adopted=adopted)
-            self.epochs.run(self.store.views.begin(target, frontier, task.to_bytes()))
+            task = EpochTask(build.joined, chunk=Chunk(None), adopted=adopted).to_bytes()
+            frontier = self.store.views.committed(build.group).frontier
+            with contextlib.suppress(ConflictError):
+                begun = begun or self.store.views.begin(target, frontier, task, base=build.base)
+            if begun is None or begun.plan != task:
+                self._recorded(replace(build, joined=None))
+                return False
+            build = self._recorded(replace(build, epoch=begun.epoch))
+        if begun is not None and begun.epoch == build.epoch:
+            self.epochs.run(begun)
         self.store.views.sweep(build.group)  # nobody else will, once the group is gone
         self._publish(build)
+        return True
 
     def _meet(self, build: Build) -> Build:
         """Bring build and target to one frontier. A target without views is wherever the build is."""

@@ -36,6 +36,8 @@ class Build:
     started: bool = False
     joined: str | None = None
     """The plan with which the target's next epoch makes the views its own."""
+    epoch: int | None = None
+    """That epoch, once it has begun."""
 
     def builds(self, one: Maintained) -> bool:
         """Whether it builds this view or index as it is defined now."""
@@ -54,6 +56,7 @@ class Build:
             "base": self.base,
             "started": self.started,
             "joined": self.joined,
+            "epoch": self.epoch,
         }
         return json.dumps(said).encode()
 
@@ -78,4 +81,5 @@ def _read(group: str, document: bytes) -> Build:
         said["base"],
         said["started"],
         said["joined"],
+        said["epoch"],
     )

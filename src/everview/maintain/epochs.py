@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from everview.catalog import Catalog, QuarantineEntry
 from everview.catalog.quarantine import UNKNOWN
 from everview.change.frontier import Frontier
-from everview.errors import ConflictError, LogTrimmedError
+from everview.errors import ConflictError, EverviewError, LogTrimmedError
 from everview.maintain.chunks import loaded_entries, rows_at
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
@@ -61,7 +61,13 @@ class Epochs:
     def run(self, begun: Begun) -> Done:
         """Do an epoch and commit it."""
         task = EpochTask.from_bytes(begun.plan)
-        return self.ended(begun, task, self.worked(begun, task))
+        try:
+            return self.ended(begun, task, self.worked(begun, task))
+        except EverviewError:
+            reached = self.store.views.committed(begun.group)
+            if reached.epoch < begun.epoch:
+                raise
+            return Done(begun, reached, Outcome({}, {}))  # somebody else has done it meanwhile
 
     def worked(self, begun: Begun, task: EpochTask) -> Outcome:
         """Bring all state to an epoch."""

@@ -120,8 +120,7 @@ class Maintainer:
             self.builder.advance(build)
             return True
         self.plan_of(build.target)
-        self.builder.join(build)
-        return False
+        return not self.builder.join(build)
 
     def plan_of(self, group: str) -> str:
         """The group's plan as its views are defined now. Called between two epochs."""

@@ -104,6 +104,10 @@ class Laid:
     def preview_bags(self, table: StateTable, changes: BagRows, as_of: int) -> BagEnds:
         return self._reader.preview_bags(table, changes, as_of)
 
+    def get(self, table: StateTable, key: bytes, as_of: int) -> bytes | None:
+        found: bytes | None = self.read(table, pa.array([key], BINARY), as_of)[0].as_py()
+        return found
+
     def committed(self, group: str) -> Commit:
         return self._reader.committed(group)
 

@@ -29,6 +29,7 @@ from everview.catalog.compiling import compiled_index, compiled_view
 from everview.errors import ConflictError, DamagedEntryError
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group, restricted
+from everview.plan.maintenance.family import relation_template
 from everview.store.contract import StateTable, Store, Table
 
 GROUPS = "maintenance/group/"
@@ -52,6 +53,9 @@ class Plans:
         self.store = store
         self.catalog = catalog
         self._inputs: dict[object, ViewInput] = {}
+        self._told: dict[object, ViewInput] = {}
+        self._alike: set[object] = set()
+        """Templates whose views compile to the same when they are created and from their records."""
 
     # -------------------------------------------------------------- planning
 
@@ -73,16 +77,27 @@ class Plans:
             if isinstance(read, ViewDefinition | IndexDefinition):
                 self._need(read, definitions, needed)
 
+    def learn(self, one: Maintained, compiled: ViewInput) -> None:
+        """What a view compiled to when it was created. That is used where a view of the same template
+        was found to compile to the same from its record: a plan must be the same in every process."""
+        self._told[_meaning(one)] = compiled
+
     def _input(self, one: Maintained, definitions: Definitions) -> ViewInput:
-        meaning = (one.id, one.name, one.sql if isinstance(one, ViewDefinition) else one.columns)
+        meaning = _meaning(one)
         found = self._inputs.get(meaning)
         if found is None:
-            if isinstance(one, ViewDefinition):
-                found = compiled_view(one, definitions).input
-            else:
-                found = compiled_index(one, definitions).input
+            told = self._told.pop(meaning, None)
+            shape = None if told is None else (relation_template(told.relation)[0], told.order)
+            found = told if told is not None and shape in self._alike else self._compiled(one, definitions)
+            if told == found:
+                self._alike.add(shape)
             self._inputs[meaning] = found
         return found
+
+    def _compiled(self, one: Maintained, definitions: Definitions) -> ViewInput:
+        if isinstance(one, ViewDefinition):
+            return compiled_view(one, definitions).input
+        return compiled_index(one, definitions).input
 
     def bound(
         self,
@@ -212,6 +227,10 @@ class Plans:
         stale = [name for name in found if name.removeprefix(PLANS) not in known]
         if stale:
             commit(self.store, lambda _: ({}, stale))
+
+
+def _meaning(one: Maintained) -> object:
+    return one.id, one.name, one.sql if isinstance(one, ViewDefinition) else one.columns
 
 
 def left_document(group: str, digest: str) -> str:
