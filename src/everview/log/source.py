@@ -158,7 +158,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _begun(self, operations: int | None) -> Begun | None:
         """The epoch to do. A region that changed hands since before the last frontier has keys in
-        two logs; then one task reads all of them."""
+        two logs, and where logs repeat one another every key may; then one task reads all of them."""
         before, last = self._regions(), self._topology
         plans = self._plans
         begun = begin_next(
@@ -168,7 +168,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._group,
             operations,
             self._target,
-            alone=lambda: self._regions() != last,
+            alone=lambda: self._store.log.guarantees.duplicates or self._regions() != last,
         )
         self._topology = "" if begun is None or begun.resumed else before
         return begun
