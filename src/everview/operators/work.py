@@ -20,9 +20,9 @@ import pyarrow as pa
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Evaluator, evaluator
 from everview.operators.quarantine import Quarantine
+from everview.operators.stored import Keys
 from everview.plan.maintenance import Step
 from everview.store.contract import BagEnds, BagRows, Bytes, Deletes, Puts, StateReader, StateTable, ViewStore
-from everview.store.ragged import BINARY
 
 Mask = npt.NDArray[np.bool_]
 
@@ -121,7 +121,7 @@ class Work:
         """Which keys of a step belong to this place: of what is there without any change, it tells
         only these."""
         if not self.bound.plan.zone_of[step.fingerprint].key:  # all keys are where everything is
-            keys = pa.array([b""] * len(keys), BINARY)
+            keys = Keys((), "a zone's key").encode((), len(keys))
         return self.owned(self.bound.zone_name(step), keys)
 
     def first(self, step: Step) -> bool:
