@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from tests.oracle import trials
+from tests.oracle import places, trials
 from tests.oracle.played import play
 from tests.oracle.random_scripts import random_script
 from tests.oracle.script import Script
@@ -24,8 +24,9 @@ def main() -> int:
     parser.add_argument("--shrink", type=float, default=60, help="seconds to spend on shrinking each failure")
     parser.add_argument("--count", type=int, default=sys.maxsize, help="how many scripts to play at most")
     parser.add_argument("--mishaps", action="store_true", help="also disturb the epochs, beside an undisturbed store")
+    parser.add_argument("--places", action="store_true", help="run the epochs in several places")
     asked = parser.parse_args()
-    played = trials.play if asked.mishaps else play
+    played = trials.play if asked.mishaps else places.play if asked.places else play
     end = time.monotonic() + asked.seconds
     seed, failed = asked.seed, 0
     while time.monotonic() < end and seed < asked.seed + asked.count:

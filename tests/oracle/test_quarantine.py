@@ -10,6 +10,7 @@ import random
 
 import pytest
 
+from tests.oracle.places import Places
 from tests.oracle.played import Played, played
 from tests.oracle.script import Epoch, Script, View, Write
 
@@ -107,11 +108,16 @@ def listed(found: Played, view: str) -> int:
     return sum(count for count, said in found.maintained.quarantine() if view in said.views)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_what_has_no_value_is_left_out_until_it_has_one(seed: int) -> None:
+@pytest.mark.parametrize("servers", [1, 3])
+@pytest.mark.parametrize("seed", range(2))
+def test_what_has_no_value_is_left_out_until_it_has_one(seed: int, servers: int) -> None:
     script = drawn(seed)
     with played(script) as found:
         for epoch in script.epochs:
+            maintained = found.maintained
+            if servers > 1:
+                bound = maintained.later if maintained.epochs else maintained.first
+                maintained.runner = Places(bound, servers=servers, rng=random.Random(seed))
             found.epoch(epoch)
             rows = found.recomputed()
             for name, query in ((view.name, view.query) for view in script.views):

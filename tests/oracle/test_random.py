@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.oracle import trials
+from tests.oracle import places, trials
 from tests.oracle.played import play
 from tests.oracle.random_scripts import by_grammar, by_template, random_script
 from tests.oracle.script import Script
@@ -48,6 +48,11 @@ def test_epochs_that_fail_are_repeated_or_come_back_from_the_dead_change_nothing
     for seed in range(300, 305):
         hold(random_script(seed, views=4), functools.partial(disturbed, seen, seed))
     assert min(seen[mishap] for mishap in ("twice", "half", "died", "refused")) > 0
+
+
+@pytest.mark.parametrize("seed", range(500, 508))
+def test_several_places_make_what_one_makes(seed: int) -> None:
+    hold(random_script(seed), places.play)
 
 
 def disturbed(seen: Counter[str], seed: int, script: Script) -> None:

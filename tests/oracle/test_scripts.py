@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle import trials
+from tests.oracle import places, trials
 from tests.oracle.maintained import bag
 from tests.oracle.played import Played
 from tests.oracle.script import Epoch, Script
@@ -86,7 +86,16 @@ def test_script(path: Path) -> None:
                 printer.played.close()
 
 
+def whole(path: Path) -> Script:
+    cases, _ = read_script(path.read_text(encoding="utf-8"))
+    return Script.parse("\n".join(case.input for case in cases))
+
+
 @pytest.mark.parametrize("path", scripts("oracle"), ids=lambda path: path.stem)
 def test_script_with_mishaps(path: Path) -> None:
-    cases, _ = read_script(path.read_text(encoding="utf-8"))
-    trials.play(Script.parse("\n".join(case.input for case in cases)))
+    trials.play(whole(path))
+
+
+@pytest.mark.parametrize("path", scripts("oracle"), ids=lambda path: path.stem)
+def test_script_in_several_places(path: Path) -> None:
+    places.play(whole(path))
