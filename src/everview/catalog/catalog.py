@@ -182,7 +182,8 @@ class Catalog:
     def forget(self, discarded: Iterable[Table | StateTable]) -> None:
         """Say that the rows of these discarded tables are gone from the store."""
         gone = tuple(discarded)
-        self.change(lambda draft: draft.forget(gone))
+        if gone:
+            self.change(lambda draft: draft.forget(gone))
 
     # -------------------------------------------------------------- versions
 

@@ -1,14 +1,16 @@
 """Where statements hand over to whoever keeps views up to date.
 
-One sentence: a statement that makes a view or an index records it and calls :meth:`created`; a
-query that reads a view calls :meth:`rows`; FLUSH calls :meth:`flush`; nothing else of the client
-knows how views are maintained.
+One sentence: a statement that makes a view or an index records it and calls :meth:`created`; what
+was created is built by :meth:`settle`; a query that reads a view calls :meth:`rows`; FLUSH calls
+:meth:`flush`; nothing else of the client knows how views are maintained.
 
 What holds at the hand-over:
 
 - *created*: the definition is committed in the catalog with the status ``building``, in the group
   its options ask for, without state tables. Whoever builds it gives it state tables and makes it
-  ``live``. The call may return before that, where another process maintains the store's views.
+  ``live``.
+- *settle*: what was created by statements one after another is built together, before anything else
+  is executed. The call may return before that, where another process maintains the store's views.
 - *dropped*: state tables of what was dropped are marked in the catalog as discarded, in the same
   commit. Whoever maintains the views removes their rows, after the last epoch that writes there.
 - *rows*: the snapshot is the reader's; rows come in the order of the view's row key, or in the
@@ -30,6 +32,7 @@ from everview.errors import DeadlineError, DefinitionError, LeaseTakenError, Sna
 from everview.maintain import Maintainer
 from everview.operators.bound import BoundPlan
 from everview.operators.view_reader import ViewReader
+from everview.plan.compile import CompiledView
 from everview.sql.settings import connect
 from everview.store.contract import Snapshot, Store
 
@@ -43,10 +46,20 @@ class Maintenance:
         self._store = store
         self._catalog = catalog
         self._maintainer = Maintainer(store, catalog)
+        self._waiting = False
 
-    def created(self, found: Maintained) -> None:
-        """A view or an index was recorded, or recorded anew under its old id. Where nobody
-        maintains the store's views it is built at once."""
+    def created(self, found: Maintained, compiled: CompiledView | None = None) -> None:
+        """A view or an index was recorded, or recorded anew under its old id. What it compiled to
+        may be told, to spare compiling it again."""
+        self._waiting = True
+        if compiled is not None:
+            self._maintainer.plans.learn(found, compiled.input)
+
+    def settle(self) -> None:
+        """Build what was recorded, all of it together, where nobody maintains the store's views."""
+        if not self._waiting:
+            return
+        self._waiting = False
         with contextlib.suppress(LeaseTakenError), self._maintainer.lease():
             self._maintainer.recover()
             self._maintainer.build()

@@ -6,16 +6,17 @@ it says before it writes anything, writes in one atomic step, and gives a result
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from everview.client.reading import Context
 from everview.client.result import Result
 from everview.client.statements import asking, indexes, queries, session, tables, views, writes
-from everview.errors import EverviewError, SqlError
+from everview.client.statements.placing import place
+from everview.errors import EverviewError
 from everview.sql.parameters import Values
 from everview.sql.parse import parse
-from everview.sql.positions import excerpt
 from everview.sql.statements import (
     AddColumn,
     CreateIndex,
@@ -62,6 +63,10 @@ EXECUTED_BY: Mapping[type[Statement], Callable[[Context, Any], Result]] = {
 }
 
 
+BUILT_TOGETHER = (CreateMaterializedView, CreateIndex)
+"""Statements of which a run builds what it makes in one go, after the last of them."""
+
+
 def execute(context: Context, text: str, params: Values | None = None, dialect: str | None = None) -> Result:
     """Execute the statements of a text, one after another; the result is the last one's, with the
     notices of all. All of them are read before the first is executed."""
@@ -72,10 +77,22 @@ def execute(context: Context, text: str, params: Values | None = None, dialect: 
     result = Result()
     notices: tuple[str, ...] = ()
     try:
-        for statement in statements:
+        for kind, run in itertools.groupby(statements, type):
+            if kind not in BUILT_TOGETHER:
+                context.maintenance.settle()
             result.close()
-            result = _executed(context, statement)
-            notices += result.notices
+            if kind is CreateMaterializedView:
+                result = views.create_together(context, list(run))
+                notices += result.notices
+                continue
+            for statement in run:
+                result.close()
+                result = _executed(context, statement)
+                notices += result.notices
+        context.maintenance.settle()
+    except EverviewError:
+        context.maintenance.settle()  # what stands before the error has taken effect
+        raise
     finally:
         if not any(isinstance(statement, SetDialect) for statement in statements):
             settings.dialect = before
@@ -87,15 +104,5 @@ def _executed(context: Context, statement: Statement) -> Result:
     try:
         return EXECUTED_BY[type(statement)](context, statement)
     except EverviewError as error:
-        _place(error, statement)
+        place(error, statement)
         raise
-
-
-def _place(error: EverviewError, statement: Statement) -> None:
-    """Say which statement an error is about, unless it says where in the text it is."""
-    if (isinstance(error, SqlError) and error.line) or " at line " in error.message:
-        return
-    lines = statement.source.split("\n")
-    offset = sum(len(line) + 1 for line in lines[: statement.at.line - 1]) + statement.at.column - 1
-    where = f"in the statement at {statement.at}\n{excerpt(statement.source, offset)}"
-    error.detail = where if error.detail is None else f"{error.detail}\n  {where}"

@@ -6,7 +6,9 @@ against is what is defined when it is there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from everview.catalog import MAIN, Draft, GroupKind, NamedQuery, ViewDefinition
 from everview.catalog.compiling import define_query, define_view
@@ -14,33 +16,65 @@ from everview.catalog.draft import Dropped
 from everview.client.reading import Context
 from everview.client.result import Result
 from everview.client.statements.dropping import dropped, leave_group
-from everview.errors import DefinitionError
-from everview.plan.compile import plan_views
+from everview.client.statements.placing import place
+from everview.errors import DefinitionError, EverviewError
+from everview.plan.compile import CompiledView, plan_views
 from everview.sql.statements import CreateMaterializedView, CreateView, DropView
+
+_Created: TypeAlias = tuple[ViewDefinition | None, CompiledView | None, tuple[str, ...]]
+"""What was recorded and what it compiled to, and notices."""
 
 
 def create_materialized(context: Context, statement: CreateMaterializedView) -> Result:
-    asked = with_session_options(context, statement)
-
-    def work(draft: Draft) -> tuple[ViewDefinition | None, tuple[str, ...]]:
-        existing = draft.find(statement.name)
-        if statement.if_not_exists and isinstance(existing, ViewDefinition):
-            return None, (f"view {existing.name} exists already",)
-        view, compiled = define_view(asked, draft, dialect=context.settings.dialect)
-        plan_views([compiled])  # what cannot be planned is refused before it is recorded
-        view = replace(view, group=_group(draft, statement), options=dict(statement.options))
-        notices = tuple(str(notice) for notice in compiled.notices)
-        if not statement.or_replace or not isinstance(existing, ViewDefinition):
-            return draft.create_view(view), notices
-        replaced = draft.replace_view(view)
-        leave_group(draft, existing)
-        return replaced, notices
-
-    view, notices = context.catalog.change(work)
+    view, compiled, notices = context.catalog.change(lambda draft: _create(context, draft, statement))
     if view is not None:
         context.clean_up()
-        context.maintenance.created(view)
+        context.maintenance.created(view, compiled)
     return Result(notices=notices)
+
+
+def create_together(context: Context, statements: Sequence[CreateMaterializedView]) -> Result:
+    """Create views one after another in one change of the catalog, so that each costs the same however
+    many there are. Those before one that is refused are created all the same."""
+    at = 0
+
+    def work(draft: Draft) -> list[_Created]:
+        nonlocal at
+        found: list[_Created] = []
+        for at, statement in enumerate(statements):  # noqa: B007 (told to the handler below)
+            found.append(_create(context, draft, statement))
+        at = len(statements)
+        return found
+
+    try:
+        created = context.catalog.change(work)
+    except EverviewError as error:
+        if at < len(statements):
+            if at:
+                create_together(context, statements[:at])
+            place(error, statements[at])
+        raise
+    context.clean_up()
+    for view, compiled, _ in created:
+        if view is not None:
+            context.maintenance.created(view, compiled)
+    return Result(notices=[notice for _, _, notices in created for notice in notices])
+
+
+def _create(context: Context, draft: Draft, statement: CreateMaterializedView) -> _Created:
+    existing = draft.find(statement.name)
+    if statement.if_not_exists and isinstance(existing, ViewDefinition):
+        return None, None, (f"view {existing.name} exists already",)
+    asked = with_session_options(context, statement)
+    view, compiled = define_view(asked, draft, dialect=context.settings.dialect)
+    plan_views([compiled])  # what cannot be planned is refused before it is recorded
+    view = replace(view, group=_group(draft, statement), options=dict(statement.options))
+    notices = tuple(str(notice) for notice in compiled.notices)
+    if not statement.or_replace or not isinstance(existing, ViewDefinition):
+        return draft.create_view(view), compiled, notices
+    replaced = draft.replace_view(view)
+    leave_group(draft, existing)
+    return replaced, compiled, notices
 
 
 def with_session_options(context: Context, statement: CreateMaterializedView) -> CreateMaterializedView:
