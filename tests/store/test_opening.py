@@ -126,7 +126,7 @@ def test_a_forked_child_is_told_to_open_after_the_fork(tmp_path: Path) -> None:
     with everview.open(tmp_path) as db:
         table = db.create_table("t", COLUMNS, key=["k"])
         table.put({"k": 1, "v": "from the parent"})
-        with db.snapshot() as snapshot:
+        with db.store.snapshot() as snapshot:
             process = os.fork()
             if process == 0:
                 calls = (
@@ -176,7 +176,7 @@ def test_a_snapshot_holds_base_tables_at_one_frontier(tmp_path: Path) -> None:
     with everview.open(tmp_path) as db:
         table = db.create_table("t", COLUMNS, key=["k"])
         table.put_many([{"k": number, "v": "old"} for number in range(10)])
-        with db.snapshot() as snapshot:
+        with db.store.snapshot() as snapshot:
             frontier = db.store.log.latest()
             table.put_many([{"k": number, "v": "new"} for number in range(20)])
             held = snapshot.table(db.catalog.table("t"))

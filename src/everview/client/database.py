@@ -24,20 +24,24 @@ by another process looks it up again and repeats the call.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
+from everview.client.freshness import Asked, Freshness
 from everview.client.known_views import KnownViews
 from everview.client.reading import Context
 from everview.client.result import Result
+from everview.client.sessions import FreshVersions, Session
+from everview.client.snapshots import Snapshot
 from everview.client.statements import execute
 from everview.client.tables import BatchHandle, TableHandle
 from everview.client.views import ViewHandle
 from everview.sql.parameters import Values
-from everview.store.contract import Snapshot, Store, Table, Topology
+from everview.store.contract import Store, Table, Topology
 from everview.store.embedded import EmbeddedStore
 from everview.store.embedded.environment import FULL_SIZE
 
@@ -76,16 +80,34 @@ class Database:
         self.store = store
         self.catalog = Catalog(store.metadata, store.views)
         self._context = Context(store, self.catalog, self._clean_up)
-        self._views = KnownViews(store, self.catalog)
+        self._freshness = Freshness(KnownViews(store, self.catalog))
 
-    def sql(self, text: str, params: Values | None = None, dialect: str | None = None) -> Result:
+    def sql(
+        self,
+        text: str,
+        params: Values | None = None,
+        dialect: str | None = None,
+        *,
+        fresh: bool = False,
+        max_staleness: float | None = None,
+        deadline: float | None = None,
+    ) -> Result:
         """Execute the statements of a text, separated by semicolons; the result is the last one's.
 
         ``params`` are the values of ``?`` and ``$1`` (a list) or of ``:name`` (a dict);
         ``dialect`` is what the text is written in, DuckDB's SQL unless ``SET dialect`` said
         otherwise. A SELECT is computed as its result is read.
+
+        Views are read as of their last epochs, unless they are to be ``fresh`` (reflect everything
+        written before the call) or at most ``max_staleness`` seconds behind; a DeadlineError says so
+        if that takes longer than ``deadline`` seconds.
         """
-        return execute(self._context, text, params, dialect)
+        context = self._context
+        if fresh or max_staleness is not None or deadline is not None:
+            context = copy.copy(context)
+            asked = Asked(fresh, max_staleness, deadline)
+            context.versions = FreshVersions(self._context, self._freshness, asked)
+        return execute(context, text, params, dialect)
 
     def create_table(
         self,
@@ -127,7 +149,7 @@ class Database:
 
     def view(self, name: str) -> ViewHandle:
         """A view by name: its rows as of the last committed epoch, or as fresh as asked for."""
-        return ViewHandle(self._views, name)
+        return ViewHandle(self._freshness, name)
 
     def tables(self) -> tuple[str, ...]:
         return tuple(table.name for table in self.catalog.tables())
@@ -138,7 +160,12 @@ class Database:
 
     def snapshot(self) -> Snapshot:
         """One version of all views and tables, for as long as it is held."""
-        return self.store.snapshot()
+        return Snapshot(self._context, self._freshness)
+
+    def session(self, token: str | None = None) -> Session:
+        """A session, which sees what it writes in all views; with a token it goes on where the
+        session that gave it was."""
+        return Session(self._context, self._freshness, token)
 
     @property
     def topology(self) -> Topology:

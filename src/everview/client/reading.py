@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
-from everview.catalog import Catalog, Definitions, Maintained, ViewDefinition, ViewStatus
+from everview.catalog import Catalog, Definitions, Maintained, NamedQuery, ViewDefinition, ViewStatus
 from everview.catalog.compiling import compiled_index, compiled_view
 from everview.change.schema import RESERVED
 from everview.change.types import Type
@@ -37,6 +38,13 @@ class Settings:
     on_reevaluation: str = "notice"
 
 
+class Versions(Protocol):
+    """Decides which version of the store a statement reads."""
+
+    def opened(self, trees: Sequence[exp.Expr]) -> tuple[Snapshot, Definitions]:
+        """What these trees are evaluated over, and what is defined in it."""
+
+
 @dataclass
 class Context:
     """What statements are executed with."""
@@ -48,10 +56,26 @@ class Context:
     settings: Settings = field(default_factory=Settings)
     connections: Connections = field(default_factory=Connections)
     maintenance: Maintenance = field(init=False)
+    versions: Versions | None = None
+    """None: the store as it is."""
+    wrote: Callable[[], None] = field(default=lambda: None)
+    """Called after every statement that wrote rows."""
     _compiled: dict[tuple[int, int], CompiledView] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.maintenance = Maintenance(self.store, self.catalog)
+
+    def opened(self, trees: Sequence[exp.Expr]) -> tuple[Snapshot, Definitions]:
+        """A version of the store for a statement with these trees, and what is defined in it. The
+        snapshot comes first: rows may be older than the definitions, never newer."""
+        if self.versions is not None:
+            return self.versions.opened(trees)
+        snapshot = self.store.snapshot()
+        try:
+            return snapshot, self.catalog.definitions()
+        except BaseException:
+            snapshot.close()
+            raise
 
     def compiled(self, found: Maintained, definitions: Definitions) -> CompiledView:
         """What a recorded view or index compiles to; remembered, since a definition never changes."""
@@ -138,3 +162,20 @@ def _rows(reader: TableReader, asked: Lookup | None) -> Iterator[pa.RecordBatch]
         return
     for prefix in prefixes:
         yield from reader.scan(prefix)
+
+
+def views_in(trees: Sequence[exp.Expr], definitions: Definitions) -> list[ViewDefinition]:
+    """The materialized views that queries read, directly or through plain views."""
+    waiting = [table.name for tree in trees for table in tree.find_all(exp.Table)]
+    seen: set[int] = set()
+    found: list[ViewDefinition] = []
+    while waiting:
+        one = definitions.find(waiting.pop())
+        if one is None or one.id in seen:
+            continue
+        seen.add(one.id)
+        if isinstance(one, ViewDefinition):
+            found.append(one)
+        elif isinstance(one, NamedQuery):
+            waiting += [definitions.by_id(id).name for id in one.depends_on]
+    return found

@@ -151,10 +151,10 @@ class KeylessWriter:
         return self._writer.put_many(rows)
 
     def delete(self, *key: object) -> NoReturn:
-        raise _no_key(self._definition, "delete")
+        raise no_key(self._definition, "delete")
 
     def delete_many(self, keys: pa.Table | Sequence[object]) -> NoReturn:
-        raise _no_key(self._definition, "delete_many")
+        raise no_key(self._definition, "delete_many")
 
     def _refuse_row_ids(self, given: pa.Schema) -> None:
         if ROW_ID in given.names:
@@ -176,10 +176,10 @@ class KeylessTable(KeylessWriter):
         return self._definition
 
     def get(self, *key: object) -> NoReturn:
-        raise _no_key(self._definition, "get")
+        raise no_key(self._definition, "get")
 
     def get_many(self, keys: pa.Table | Sequence[object]) -> NoReturn:
-        raise _no_key(self._definition, "get_many")
+        raise no_key(self._definition, "get_many")
 
     def scan(
         self,
@@ -190,7 +190,7 @@ class KeylessTable(KeylessWriter):
         limit: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         if prefix or start is not None or stop is not None:
-            raise _no_key(self._definition, "scan by key")
+            raise no_key(self._definition, "scan by key")
         return map(shown, self._stored.scan(limit=limit))
 
 
@@ -199,7 +199,8 @@ def shown(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.drop_columns([ROW_ID]) if ROW_ID in rows.schema.names else rows
 
 
-def _no_key(table: Table, call: str) -> DefinitionError:
+def no_key(table: Table, call: str) -> DefinitionError:
+    """What a call by key says of a table whose key is hidden."""
     return DefinitionError(
         f"table {table.name} has no primary key, so there is no {call}",
         hint=f"use SQL: … FROM {table.name} WHERE …",

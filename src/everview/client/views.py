@@ -9,8 +9,8 @@ more is given the committed rows with what is pending laid over them, or waits f
     >>> _ = db.sql("CREATE MATERIALIZED VIEW totals AS SELECT customer, sum(amount) AS total FROM orders GROUP BY 1")
     >>> totals = db.view("totals")
     >>> db.table("orders").put({"id": 1, "customer": 7, "amount": 5})
-    >>> totals.get(7) is None
-    True
+    >>> totals.get(7), totals.get(7, fresh=True)
+    (None, {'customer': 7, 'total': Decimal('5.00')})
     >>> db.flush()
     >>> totals.get(7)
     {'customer': 7, 'total': Decimal('5.00')}
@@ -25,13 +25,15 @@ counter of all definitions, and the record. While the counter stands, where the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from everview.catalog import ViewDefinition
+from everview.change.frontier import Frontier
 from everview.change.schema import Column
-from everview.client.known_views import KnownViews
+from everview.client.freshness import Asked, Freshness, Version
 from everview.client.maintenance import ordered
 from everview.client.result import Result
 from everview.client.view_rows import ViewRows
@@ -113,10 +115,13 @@ class _Known:
 
 
 class ViewHandle:
-    """One view. What is read is the last committed epoch."""
+    """One view. What is read is the last committed epoch, or what is asked for: ``fresh`` (everything
+    written before the call), or at most ``max_staleness`` seconds behind; if it cannot be had within
+    ``deadline`` seconds, a DeadlineError says how far the view is."""
 
-    def __init__(self, views: KnownViews, name: str) -> None:
-        self._views = views
+    def __init__(self, freshness: Freshness, name: str) -> None:
+        self._freshness = freshness
+        self._views = freshness.views
         self._asked = name
         self._known = self._look_up()
 
@@ -139,6 +144,7 @@ class ViewHandle:
 
     @property
     def definition(self) -> ViewDefinition:
+        """The view as it is defined now."""
         return self._now().rows.view
 
     @property
@@ -150,10 +156,16 @@ class ViewHandle:
         """The columns that rows are found by."""
         return self._known.rows.view.key
 
-    # -------------------------------------------------------------- reads
+    # -------------------------------------------------------------- one row
 
-    def get(self, *key: object) -> Row | None:
+    def get(
+        self, *key: object, fresh: bool = False, max_staleness: float | None = None, deadline: float | None = None
+    ) -> Row | None:
         """The row with this key, or None."""
+        if fresh or max_staleness is not None or deadline is not None:
+            with self._fresh(Asked(fresh, max_staleness, deadline)) as found:
+                if found is not None:
+                    return found.get(*key)
         known = self._known
         rows = known.rows
         try:
@@ -165,32 +177,62 @@ class ViewHandle:
         except EverviewError:
             if self._now() is known:
                 raise
-        return self._get_carefully(key)
+        return self.get_at(key)[0]
 
-    def _get_carefully(self, key: Sequence[object]) -> Row | None:
-        """A key that is not there, unless the view was dropped or defined anew under our eyes."""
+    def get_at(self, key: Sequence[object]) -> tuple[Row | None, int]:
+        """The row, and the epoch it is of. A key that is not there is looked for again if the view was
+        dropped or defined anew under our eyes."""
         while True:
             known = self._now()
             rows = known.rows
             whole = rows.encode(key)
-            _, _, record = known.find(rows.place(whole))
+            _, epoch, record = known.find(rows.place(whole))
             if self._views.store.metadata.version() == known.counter:
-                return rows.row(key, whole, record) if record is not None and rows.agrees(key) else None
+                return (rows.row(key, whole, record) if record is not None and rows.agrees(key) else None), epoch
 
-    def _opened(self) -> tuple[ViewRows, Snapshot]:
-        """The view, and a snapshot in which its rows are."""
+    # -------------------------------------------------------------- versions
+
+    @contextmanager
+    def _fresh(self, asked: Asked) -> Iterator[ViewReader | None]:
+        """A reader of the view that is as fresh as asked for; None where the last epoch is."""
+        goal, ends = self._freshness.goal(asked), asked.ends
+        view = self.definition
+        if self._freshness.reached(view.group, goal):
+            yield None
+            return
+        with self.version(goal, ends).snapshot as snapshot:
+            yield ViewReader(self.rows_in(snapshot), snapshot)
+
+    def rows_in(self, snapshot: Snapshot) -> ViewRows:
+        """The view under the plan by which its rows were kept in a snapshot."""
+        view = self._known.rows.view
+        return self._views.at(view, snapshot.committed(view.group).epoch)
+
+    def version(self, goal: Frontier, ends: float | None) -> Version:
+        """A snapshot in which the view reflects the goal."""
         while True:
             known = self._now()
-            snapshot = self._views.store.snapshot()
+            found = self._freshness.version([known.rows.view], goal, ends)
             if self._views.store.metadata.version() == known.counter:
-                return known.rows, snapshot
-            snapshot.close()
+                return found
+            found.snapshot.close()
 
-    def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
+    def _opened(self, asked: Asked) -> Snapshot:
+        return self.version(self._freshness.goal(asked), asked.ends).snapshot
+
+    # -------------------------------------------------------------- many rows
+
+    def get_many(
+        self,
+        keys: pa.Table | Sequence[object],
+        *,
+        fresh: bool = False,
+        max_staleness: float | None = None,
+        deadline: float | None = None,
+    ) -> pa.Table:
         """The rows that are there, in the order of the keys."""
-        rows, snapshot = self._opened()
-        with snapshot:
-            return ViewReader(rows, snapshot).get_many(keys)
+        with self._opened(Asked(fresh, max_staleness, deadline)) as snapshot:
+            return ViewReader(self.rows_in(snapshot), snapshot).get_many(keys)
 
     def scan(
         self,
@@ -199,18 +241,20 @@ class ViewHandle:
         start: Sequence[object] | None = None,
         stop: Sequence[object] | None = None,
         limit: int | None = None,
+        fresh: bool = False,
+        max_staleness: float | None = None,
+        deadline: float | None = None,
     ) -> Result:
         """Rows in the order of the key, or in the order that the view says: with these values in the
         first columns of the key, from ``start`` to before ``stop``."""
-        rows, snapshot = self._opened()
+        snapshot = self._opened(Asked(fresh, max_staleness, deadline))
         try:
-            return scanned(rows, snapshot, prefix, start, stop, limit, snapshot.close)
+            return scanned(self.rows_in(snapshot), snapshot, prefix, start, stop, limit, snapshot.close)
         except BaseException:
             snapshot.close()
             raise
 
-    def count(self) -> int:
+    def count(self, *, fresh: bool = False, max_staleness: float | None = None, deadline: float | None = None) -> int:
         """How many rows there are."""
-        rows, snapshot = self._opened()
-        with snapshot:
-            return ViewReader(rows, snapshot).count()
+        with self._opened(Asked(fresh, max_staleness, deadline)) as snapshot:
+            return ViewReader(self.rows_in(snapshot), snapshot).count()

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from everview.change.entries import WEIGHT
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.quarantine import Quarantine
 from everview.operators.stages import Packed, Stage, Workshop, sources_of
@@ -57,14 +59,17 @@ class Runner:
         done = self._run(work, sources_of(self._workshop, work, batches, rows or {}), keep=False)
         return replace(done, set_aside=work.quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier))
 
-    def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch]) -> Outcome:
-        """What the log entries would change in every view: computed, and nothing written."""
-        return self.tried(Dry(reader, as_of), batches, keep=True)
+    def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch], *, undo: bool = False) -> Outcome:
+        """What the log entries would change in every view: computed, and nothing written. With
+        ``undo`` the state has seen them already, and the changes lead back to before them; that
+        takes a log that tells the old rows."""
+        return self.tried(Dry(reader, as_of), batches, keep=True, undo=undo)
 
-    def tried(self, states: States, batches: Sequence[LogBatch], *, keep: bool = False) -> Outcome:
+    def tried(self, states: States, batches: Sequence[LogBatch], *, keep: bool = False, undo: bool = False) -> Outcome:
         """Run log entries through all steps over states that may be nobody's."""
         work = self.work(states)
-        return self._run(work, sources_of(self._workshop, work, batches, {}), keep=keep)
+        sources = sources_of(self._workshop, work, batches, {})
+        return self._run(work, {name: _undone(found) if undo else found for name, found in sources.items()}, keep=keep)
 
     def read(self, store: Store, begun: Begun) -> tuple[list[LogBatch], tuple[Damage, ...]]:
         """The log entries of an epoch."""
@@ -90,3 +95,8 @@ class Runner:
                 waiting[self.bound.stage_of(target)][edge].append(packed)
             counts |= stage.emitted
         return Outcome(changes, counts)
+
+
+def _undone(changes: Changes) -> Changes:
+    """What came goes, and what went comes."""
+    return changes.set_column(changes.column_names.index(WEIGHT), WEIGHT, pc.negate(changes[WEIGHT]))

@@ -17,6 +17,7 @@ from everview.catalog import GroupKind
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError
 from everview.maintain import Maintainer
+from everview.maintain.asks import answered, asked
 from everview.maintain.builds import Build
 from everview.maintain.tasks import EpochTask
 
@@ -61,6 +62,7 @@ class Steward:
     def turn(self) -> bool:
         """Do one piece of work; False where there is none."""
         maintainer = self._maintainer
+        self._move_asked()
         version = maintainer.store.metadata.version()
         builds = maintainer.builder.builds()
         if version == self._seen[0] and not builds:
@@ -110,6 +112,14 @@ class Steward:
             if begun is not None and EpochTask.from_bytes(begun.plan).plan != maintainer.plan_of(group):
                 return
         maintainer.tidy()
+
+    def _move_asked(self) -> None:
+        """Move the groups that a reader waits for."""
+        maintainer = self._maintainer
+        for group, goal in asked(maintainer.store).items():
+            if group != self._streamed and group in maintainer.groups():
+                maintainer.advance(group, goal)
+            answered(maintainer.store, group)
 
     def _move_lazy(self) -> bool:
         """Move the groups that no stream moves, once nothing has been written for a while."""

@@ -10,10 +10,8 @@ from everview.sql.statements import Select
 
 
 def select(context: Context, statement: Select) -> Result:
-    # The snapshot comes first: rows may be older than the definitions, never newer.
-    snapshot = context.store.snapshot()
+    snapshot, definitions = context.opened([statement.query])
     try:
-        definitions = context.catalog.definitions()
         checked = check(
             statement.query,
             CatalogNames(definitions),

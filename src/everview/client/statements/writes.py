@@ -57,7 +57,7 @@ _ATTEMPTS = 5
 
 def insert(context: Context, statement: Insert) -> Result:
     if statement.values is not None:
-        return _counted(_repeated(lambda: _insert(context, statement)))
+        return _counted(context, _repeated(lambda: _insert(context, statement)))
     return _in_turn(context, lambda: _insert(context, statement))
 
 
@@ -271,8 +271,18 @@ class _Values:
 
 @contextmanager
 def _reading(context: Context, statement: Statement) -> Iterator[_Reading]:
-    with context.store.snapshot() as snapshot:
-        yield _Reading(context, statement, snapshot, context.catalog.definitions())
+    snapshot, definitions = context.opened(_trees(statement))
+    with snapshot:
+        yield _Reading(context, statement, snapshot, definitions)
+
+
+def _trees(statement: Statement) -> list[exp.Expr]:
+    """All that a statement evaluates."""
+    if isinstance(statement, Insert):
+        return [statement.query]
+    assert isinstance(statement, Update | Delete)
+    assigned = [tree for _, tree in statement.assignments] if isinstance(statement, Update) else []
+    return [*assigned, *([] if statement.where is None else [statement.where])]
 
 
 def _named_table(found: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
@@ -282,7 +292,7 @@ def _named_table(found: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
 def _in_turn(context: Context, work: Callable[[], int]) -> Result:
     """Nobody else writes what it has read meanwhile."""
     with context.store.lease(TURN, None):
-        return _counted(_repeated(work))
+        return _counted(context, _repeated(work))
 
 
 def _repeated(work: Callable[[], T]) -> T:
@@ -295,5 +305,6 @@ def _repeated(work: Callable[[], T]) -> T:
     return work()
 
 
-def _counted(count: int) -> Result:
+def _counted(context: Context, count: int) -> Result:
+    context.wrote()
     return Result.of([ResultColumn("count", BIGINT)], [[count]])

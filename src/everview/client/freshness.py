@@ -1,0 +1,173 @@
+"""How fresh a read has to be, and how it gets there.
+
+One sentence: a read that asks for more than the last epoch shows has a goal, a frontier; what is
+missing to it is laid over the committed rows if it is little, and waited for if it is much.
+
+====================  ======================================================================
+asked                 goal
+====================  ======================================================================
+nothing               whatever is committed
+``fresh=True``        the end of the logs when the call was made
+``max_staleness=s``   the end of the logs s seconds ago, or later
+a session             what the session has written and seen
+====================  ======================================================================
+
+Where it is much, and nobody maintains the store's views, the reader does: it takes the lease and runs
+the epochs. Where somebody does, a lazy group is asked to move. ``deadline`` bounds all of it.
+
+When something was written is not in the logs, so a bound on staleness goes by what this process has
+seen: the end of the logs at the moments when somebody asked. The first read with a bound, and one
+after a long pause, is therefore as fresh as one with ``fresh=True``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from everview.catalog import GroupKind, ViewDefinition
+from everview.change.frontier import Frontier
+from everview.client.known_views import KnownViews
+from everview.client.overlay import Laid, Overlays, Pending
+from everview.errors import DeadlineError, InputError, LeaseTakenError, LogTrimmedError
+from everview.maintain import Maintainer
+from everview.maintain.asks import ask
+from everview.store.contract import Snapshot
+
+LITTLE = 10_000
+"""Pending log entries up to which a reader computes what they change."""
+SAMPLES = 1_000
+POLL = 0.002
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How fresh a read has to be."""
+
+    fresh: bool = False
+    max_staleness: float | None = None
+    deadline: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_staleness is not None and self.max_staleness < 0:
+            raise InputError(f"views cannot be {self.max_staleness} s behind", hint="give 0 or more seconds")
+        if self.deadline is not None and self.deadline < 0:
+            raise InputError(f"a deadline cannot be in {self.deadline} s", hint="give 0 or more seconds")
+
+    @property
+    def ends(self) -> float | None:
+        """The deadline as a time of :func:`time.monotonic`, from now."""
+        return None if self.deadline is None else time.monotonic() + self.deadline
+
+
+@dataclass(frozen=True)
+class Version:
+    """A snapshot in which some views are as fresh as asked for, and how far they are in it."""
+
+    snapshot: Snapshot
+    shown: Frontier
+
+
+class Freshness:
+    """Brings views to where readers want them."""
+
+    def __init__(self, views: KnownViews) -> None:
+        self.views = views
+        self.store = views.store
+        self.overlays = Overlays(views)
+        self._maintainer = Maintainer(views.store, views.catalog)
+        self._seen: deque[tuple[float, Frontier]] = deque(maxlen=SAMPLES)
+
+    def goal(self, asked: Asked) -> Frontier:
+        """What a view has to reflect."""
+        if not asked.fresh and asked.max_staleness is None:
+            return Frontier()
+        latest = self.store.log.latest()
+        if asked.fresh:
+            return latest
+        assert asked.max_staleness is not None
+        now = time.monotonic()
+        self._seen.append((now, latest))
+        return next(frontier for moment, frontier in self._seen if moment >= now - asked.max_staleness)
+
+    def reached(self, group: str, goal: Frontier) -> bool:
+        return goal <= self.store.views.committed(group).frontier
+
+    # -------------------------------------------------------------- versions
+
+    def version(
+        self, views: Sequence[ViewDefinition], goal: Frontier, ends: float | None = None, *, newest: bool = False
+    ) -> Version:
+        """A snapshot in which all of the views reflect the goal; those that must be computed for it
+        are at one frontier with all others. With ``newest`` that is where the snapshot's tables are,
+        if it is near."""
+        while True:
+            snapshot = self.store.snapshot()
+            try:
+                found = self._laid(views, goal, snapshot, newest)
+            except BaseException as error:
+                snapshot.close()
+                if isinstance(error, LogTrimmedError):
+                    continue  # the group has gone on since the snapshot, and what it has passed is gone
+                raise
+            if found is not None:
+                return found
+            snapshot.close()
+            for group in sorted({view.group for view in views}):
+                self.wait(group, goal, ends)
+
+    def _laid(
+        self, views: Sequence[ViewDefinition], goal: Frontier, snapshot: Snapshot, newest: bool
+    ) -> Version | None:
+        """The snapshot with what is pending laid over it; None where that is too much."""
+        commits = {view.group: snapshot.committed(view.group) for view in views}
+        if not newest and all(goal <= commit.frontier for commit in commits.values()):
+            shown = Frontier()
+            for commit in commits.values():
+                shown |= commit.frontier
+            return Version(snapshot, shown)
+        target = snapshot.frontier if newest else goal
+        for commit in commits.values():
+            target |= commit.frontier
+        if sum(commit.frontier.operations_to(target) for commit in commits.values()) > LITTLE:
+            return None if not newest else self._laid(views, goal, snapshot, newest=False)
+        over: dict[int, list[Pending]] = {}
+        for view in views:
+            if commits[view.group].frontier != target:
+                rows = self.views.at(view, commits[view.group].epoch)
+                over.setdefault(rows.table.id, []).append(self.overlays.pending(rows, snapshot, target))
+        return Version(Laid(snapshot, over) if over else snapshot, target)
+
+    # -------------------------------------------------------------- waiting
+
+    def wait(self, group: str, goal: Frontier, ends: float | None = None) -> None:
+        """Return when an epoch has brought the group to the goal."""
+        if self.reached(group, goal):
+            return
+        if self.views.catalog.group(group).kind is GroupKind.LAZY:
+            ask(self.store, group, goal)
+        while not self.reached(group, goal):
+            try:
+                with self._maintainer.lease():
+                    self._maintainer.recover()
+                    self._maintainer.advance(group, goal | self.store.views.committed(group).frontier, ends)
+            except LeaseTakenError:
+                self._check(group, goal, ends)
+                time.sleep(POLL)
+            except DeadlineError:
+                self._check(group, goal, 0)
+
+    def _check(self, group: str, goal: Frontier, ends: float | None) -> None:
+        if ends is None or time.monotonic() <= ends:
+            return
+        reached = self.store.views.committed(group).frontier
+        if goal <= reached:
+            return
+        missing = reached.operations_to(reached | goal)
+        raise DeadlineError(
+            f"the views of group {group} are not as fresh as asked for in time",
+            detail=f"they have reached {reached}, and {missing} operations are missing to {goal}",
+            hint="wait longer, or ask for less; the status says who maintains them and how fast",
+        )

@@ -1,0 +1,193 @@
+"""One version of everything, for as long as it is held.
+
+One sentence: a snapshot stands on one version of the whole store and on what was defined in it, so
+whatever is read of it, however long it takes, belongs together.
+
+    >>> import everview, tempfile
+    >>> db = everview.open(tempfile.mkdtemp())
+    >>> _ = db.sql("CREATE TABLE t (id BIGINT PRIMARY KEY, n INTEGER)")
+    >>> _ = db.sql("CREATE MATERIALIZED VIEW total AS SELECT sum(n) AS n FROM t")
+    >>> _ = db.sql("INSERT INTO t VALUES (1, 10), (2, 20); FLUSH")
+    >>> with db.snapshot() as now:
+    ...     _ = db.sql("DELETE FROM t; FLUSH")
+    ...     now.view("total").get(), now.table("t").count(), now.sql("SELECT max(n) FROM t").rows()
+    ({'n': 30}, 2, [(20,)])
+    >>> db.close()
+
+Views of one group are at one epoch. Views of several groups, and tables, are as far as each of them
+was: tables at the end of the logs, views at their last committed epoch.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+
+import pyarrow as pa
+from sqlglot import exp
+
+from everview import catalog
+from everview.change.frontier import Frontier
+from everview.change.schema import Schema
+from everview.client.freshness import Freshness
+from everview.client.reading import Context
+from everview.client.result import Result, ResultColumn
+from everview.client.statements import execute
+from everview.client.tables import no_key, shown
+from everview.client.views import ViewReader
+from everview.errors import SqlRefusedError
+from everview.sql.parameters import Values
+from everview.sql.parse import parse
+from everview.sql.statements import Select
+from everview.store import contract
+from everview.store.contract import Row, Table
+
+ATTEMPTS = 20
+
+
+def opened(context: Context, take: Callable[[], contract.Snapshot]) -> tuple[contract.Snapshot, catalog.Definitions]:
+    """A snapshot and what is defined in it. Where definitions change all the time they may be a little
+    newer than the rows, never older."""
+    for attempt in range(ATTEMPTS):
+        before = context.store.metadata.version()
+        snapshot = take()
+        try:
+            definitions = context.catalog.definitions()
+            if attempt == ATTEMPTS - 1 or context.store.metadata.version() == before:
+                return snapshot, definitions
+        except BaseException:
+            snapshot.close()
+            raise
+        snapshot.close()
+    raise AssertionError("the last attempt has returned")
+
+
+class TableReader:
+    """One base table as a snapshot holds it."""
+
+    def __init__(self, table: Table, reader: contract.TableReader) -> None:
+        self._table = table
+        self._reader = reader
+
+    @property
+    def name(self) -> str:
+        return self._table.name
+
+    @property
+    def schema(self) -> Schema:
+        return self._table.schema
+
+    def get(self, *key: object) -> Row | None:
+        """The row with this key, or None."""
+        self._need_key("get")
+        return self._reader.get(*key)
+
+    def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
+        """The rows that are there, in the order of the keys."""
+        self._need_key("get_many")
+        return self._reader.get_many(keys)
+
+    def scan(
+        self,
+        prefix: Sequence[object] = (),
+        *,
+        start: Sequence[object] | None = None,
+        stop: Sequence[object] | None = None,
+        limit: int | None = None,
+    ) -> Result:
+        """Rows in key order: with this prefix of the key, from ``start`` to before ``stop``."""
+        if prefix or start is not None or stop is not None:
+            self._need_key("scan by key")
+        columns = [ResultColumn(column.name, column.type) for column in self._table.schema.shown]
+        batches = self._reader.scan(prefix, start=start, stop=stop, limit=limit)
+        return Result(columns, _whole(map(shown, batches)))
+
+    def count(self) -> int:
+        return self._reader.count()
+
+    def _need_key(self, call: str) -> None:
+        if self._table.schema.hidden_key:
+            raise no_key(self._table, call)
+
+
+def _whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches whose columns are all nullable, as those of every result."""
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names)
+
+
+class Snapshot:
+    """Views and tables of one version of the store. To be closed, or used in a ``with`` block: the
+    store keeps the version until then."""
+
+    def __init__(self, context: Context, freshness: Freshness) -> None:
+        self._context = context
+        self._freshness = freshness
+        self._held, self._definitions = opened(context, context.store.snapshot)
+        self._views: dict[int, ViewReader] = {}
+
+    @property
+    def frontier(self) -> Frontier:
+        """Where the logs end in this version: what its tables hold."""
+        return self._held.frontier
+
+    def epoch(self, view: str) -> int:
+        """The epoch at which a view is in this version."""
+        return self._held.committed(self._definitions.view(view).group).epoch
+
+    def view(self, name: str) -> ViewReader:
+        """A view by name: get, get_many, scan, count."""
+        view = self._definitions.view(name)
+        found = self._views.get(view.id)
+        if found is None:
+            rows = self._freshness.views.at(view, self._held.committed(view.group).epoch)
+            found = self._views[view.id] = ViewReader(rows, self._held)
+        return found
+
+    def table(self, name: str) -> TableReader:
+        """A table by name: get, get_many, scan, count."""
+        table = self._definitions.table(name)
+        return TableReader(table, self._held.table(table))
+
+    def sql(self, text: str, params: Values | None = None, dialect: str | None = None) -> Result:
+        """A SELECT over the snapshot. Its result is read before the snapshot is closed."""
+        if not all(isinstance(one, Select) for one in parse(text, dialect or self._context.settings.dialect, params)):
+            raise SqlRefusedError("a snapshot is read with SELECT only", hint="use db.sql for other statements")
+        context = copy.copy(self._context)
+        context.versions = _Held(self._held, self._definitions)
+        return execute(context, text, params, dialect)
+
+    def close(self) -> None:
+        """Let go of the version."""
+        self._held.close()
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Lent:
+    """A snapshot that is not the borrower's to close."""
+
+    def __init__(self, held: contract.Snapshot) -> None:
+        self._held = held
+
+    def close(self) -> None:
+        """Nothing: its owner closes it."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._held, name)
+
+
+class _Held:
+    def __init__(self, held: contract.Snapshot, definitions: catalog.Definitions) -> None:
+        self._lent = _Lent(held)
+        self._definitions = definitions
+
+    def opened(self, trees: Sequence[exp.Expr]) -> tuple[contract.Snapshot, catalog.Definitions]:
+        return self._lent, self._definitions  # type: ignore[return-value]
