@@ -44,6 +44,7 @@ class Places(Runner):
 
     def epoch(self, store: Store, begun: Begun) -> Outcome:
         counts: dict[str, int] = defaultdict(int)
+        quarantine = Quarantine(self.bound.plan)
         stages: dict[int, Waiting] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
         for number in range(1, len(self.bound.stages) + 1):
             for place in self.rng.sample(range(self.servers), self.servers):
@@ -56,8 +57,9 @@ class Places(Runner):
                         stages[self.bound.stage_of(target)][server][edge].append(packed)
                 for step, count in stage.emitted.items():
                     counts[step] += count
-                work.quarantine.write(Written(store.views, begun.epoch), self.bound.states[QUARANTINE], begun.frontier)
-        return Outcome({}, counts)
+                quarantine.hear(work.quarantine.told())
+        states = Written(store.views, begun.epoch)
+        return Outcome({}, counts, (), quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier))
 
     def _sources(self, store: Store, begun: Begun, place: int, work: Work) -> dict[str, Changes]:
         """What the logs that are read in this place say."""

@@ -126,3 +126,26 @@ def test_what_has_no_value_is_left_out_until_it_has_one(seed: int, servers: int)
                 if "s IN" in query or ("CAST" not in query and "error" not in query and "+" not in query):
                     assert listed(found, name) == 0
         assert found.maintained.quarantine() == []
+
+
+def test_equal_rows_of_several_places_are_counted_together() -> None:
+    """The step sees g and s only, so the rows are equal there, and they are read in different places."""
+    view = View(
+        "v",
+        "SELECT g, sum(CAST(s AS INTEGER)) AS n FROM t GROUP BY g",
+        f"SELECT g, sum(n) AS n FROM {GOOD} GROUP BY g",
+    )
+    with played(Script(TABLES, (view,), ())) as found:
+        maintained = found.maintained
+
+        def counts(*writes: Write) -> list[int]:
+            bound = maintained.later if maintained.epochs else maintained.first
+            maintained.runner = Places(bound, servers=4, rng=random.Random(1))
+            found.epoch(Epoch(writes))
+            return [count for count, _ in maintained.quarantine()]
+
+        bad = [(("id", str(number)), ("g", "1"), ("s", "'two'")) for number in range(8)]
+        assert counts(*(Write("t", values) for values in bad)) == [8]
+        assert counts(Write("t", bad[0][:1], deletes=True)) == [7]
+        assert counts(*(Write("t", values[:1], deletes=True) for values in bad[1:7])) == [1]
+        assert counts(Write("t", (("id", "7"), ("s", "'2'")))) == []

@@ -102,7 +102,8 @@ def test_an_epoch_that_was_not_read_exactly_once_is_not_committed(slices: list[S
 
 def test_reports_travel_as_text_and_add_up() -> None:
     damage = Damage(Position(1, 5), None, "broken")
-    first = Report((Slice(1, 0, 9),), (damage,), {"entries": 9}, {"read log": 0.5})
+    aside = {"ab": [1, ["row", {"x": "seven"}, "no number", "cast", 0, None]]}
+    first = Report((Slice(1, 0, 9),), (damage,), {"entries": 9}, {"read log": 0.5}, aside)
     second = Report((Slice(2, 0, 1),), (), {"entries": 1, "groups": 2}, {"read log": 0.25})
     assert Report.from_json(first.to_json()) == first
     assert total([first, second]) == Report(

@@ -5,7 +5,9 @@ left out of the view and recorded here, in a state table that moves with the epo
 
 Whether something has a value depends on it alone, so what fails when a row comes fails again
 when it goes: the row that was left out is left out of the deletion too, and its record goes.
-Records are written like all state, stamped with the epoch, so they come and go exactly once.
+Records are written like all state, stamped with the epoch, so they come and go exactly once. A record
+counts equal rows, which several places may meet in one epoch, so it is written once, by whoever hears
+of all of them.
 
 A record's key begins with the step and, where the step stands for several views, with the member
 (:data:`NOBODY`: all of them), so the records of views that are dropped go by their prefix::
@@ -23,7 +25,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -36,6 +38,10 @@ from everview.store.ragged import BINARY
 
 if TYPE_CHECKING:
     from everview.operators.work import Written
+
+Told: TypeAlias = dict[str, list[Any]]
+"""What an attempt found in one place, as plain values for :mod:`json`: by the key of the record in
+hexadecimal, by how much its count changes and what it says."""
 
 NOBODY = bytes(TAG)
 """In the place of a member's tag: the record is of no member alone."""
@@ -100,6 +106,18 @@ class Quarantine:
             return [NOBODY] * len(rows)
         tags = tags_of(step if source is None else self.plan.step(step.inputs[source].step))
         return [tags[number] for number in rows[MEMBER].to_pylist()]
+
+    def told(self) -> Told:
+        """What was found, for somebody who writes it down together with what others found: equal rows
+        without a value may be met in several places of one epoch."""
+        return {key.hex(): [change, said.to_json()] for key, (change, said) in sorted(self._net.items())}
+
+    def hear(self, told: Told) -> None:
+        """What was found in another place."""
+        for name, (change, said) in told.items():
+            key = bytes.fromhex(name)
+            known = self._net.get(key)
+            self._net[key] = (change, Unvalued.from_json(said)) if known is None else (known[0] + change, known[1])
 
     def write(self, states: Written, table: StateTable, frontier: Frontier | None = None) -> int:
         """Bring the table to this epoch; returns how many records came or changed."""

@@ -13,7 +13,7 @@ committed when the reports of its tasks say that all of it was read.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -24,8 +24,11 @@ from everview.log.source import DESCRIPTOR, Share, described, share_out
 from everview.maintain.epochs import Epochs
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
+from everview.operators.bound import QUARANTINE
 from everview.operators.clock import Clock
+from everview.operators.quarantine import Quarantine
 from everview.operators.runner import Outcome
+from everview.operators.work import Written
 from everview.store.contract import Begun, Store
 from everview.zones import blocks
 from everview.zones.blocks import REPORT
@@ -58,9 +61,12 @@ class SparkEpochs(Epochs):
         clock = Clock()
         started = time.perf_counter()
         with clock("spark job"):
-            report = self._tasks(begun, task, descriptors)
+            reports = self._tasks(begun, task, descriptors)
+        report = total(reports)
         if task.chunk is None or task.chunk.reads_log:
             require_whole(begun, report.slices)
+        with clock("quarantine"):
+            set_aside = self._set_aside(begun, task, reports)
         steps = {name.removeprefix("step "): n for name, n in report.counts.items() if name.startswith("step ")}
         self.reported(
             EpochReport(
@@ -73,9 +79,18 @@ class SparkEpochs(Epochs):
                 time.perf_counter() - started,
             )
         )
-        return Outcome({}, steps, report.damaged, report.counts.get("set aside", 0))
+        return Outcome({}, steps, report.damaged, set_aside)
 
-    def _tasks(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Report:
+    def _set_aside(self, begun: Begun, task: EpochTask, reports: Sequence[Report]) -> int:
+        """Write down what has no value, once for all tasks."""
+        bound = self.plans.load(task.plan)
+        quarantine = Quarantine(bound.plan)
+        for report in reports:
+            quarantine.hear(report.set_aside)
+        states = Written(self.store.views, begun.epoch)
+        return quarantine.write(states, bound.states[QUARANTINE], begun.frontier)
+
+    def _tasks(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> list[Report]:
         servers = self.servers()
         stages = len(self.plans.load(task.plan).stages)
         frame = descriptors
@@ -85,7 +100,7 @@ class SparkEpochs(Epochs):
                 work, blocks.SPARK_SCHEMA
             )
         found = frame.filter(f"subject = {REPORT}").select("content").collect()
-        return total(Report.from_json(bytes(row.content)) for row in found)
+        return [Report.from_json(bytes(row.content)) for row in found]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
-"""What tasks tell the driver: a few numbers, never data.
+"""What tasks tell the driver: a few numbers, and what they could not evaluate.
 
 One sentence: each task returns one small report, and an epoch is committed only if the
 reports together say that every log entry between its frontiers was read exactly once.
+
+Of data a report holds only the rows that have no value: equal ones of several tasks are one record of
+the quarantine, so the driver writes it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass, field
 
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import EpochError
+from everview.operators.quarantine import Told
 from everview.store.contract import Begun, Damage
 
 
@@ -24,6 +28,8 @@ class Report:
     damaged: tuple[Damage, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    set_aside: Told = field(default_factory=dict)
+    """What has no value: :meth:`everview.operators.quarantine.Quarantine.told`."""
 
     def to_json(self) -> str:
         return json.dumps(
@@ -32,6 +38,7 @@ class Report:
                 "damaged": [[str(d.position), d.table, d.reason] for d in self.damaged],
                 "counts": self.counts,
                 "seconds": self.seconds,
+                "set aside": self.set_aside,
             }
         )
 
@@ -43,6 +50,7 @@ class Report:
             tuple(Damage(Position.parse(position), table, reason) for position, table, reason in plain["damaged"]),
             plain["counts"],
             plain["seconds"],
+            plain["set aside"],
         )
 
 
@@ -65,7 +73,7 @@ class EpochReport:
 
 
 def total(reports: Iterable[Report]) -> Report:
-    """The reports of all tasks as one."""
+    """The reports of all tasks as one, but for what each set aside."""
     slices: list[Slice] = []
     damaged: list[Damage] = []
     counts: Counter[str] = Counter()

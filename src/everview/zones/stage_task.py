@@ -31,7 +31,7 @@ from everview.errors import StaleEpochError
 from everview.maintain.chunks import loaded_entries, rows_at
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
-from everview.operators.bound import QUARANTINE, BoundPlan, Edge
+from everview.operators.bound import BoundPlan, Edge
 from everview.operators.clock import Clock
 from everview.operators.quarantine import Quarantine
 from everview.operators.routing import Route, owners
@@ -127,16 +127,12 @@ class StageTask:
                 for block in self._blocks(workshop, work, edge, target, changes, numbers[edge]):
                     sent += len(block.content)
                     yield block
-        with clock("quarantine"):
-            set_aside = work.quarantine.write(work.states, workshop.bound.states[QUARANTINE])
         counts = dict(said.counts)
         counts["bytes sent"] = sent
-        if set_aside:
-            counts["set aside"] = set_aside
         for step, count in stage.emitted.items():
             counts[f"step {step}"] = count
         seconds = {f"stage {self.stage}: {name}": spent for name, spent in clock.seconds.items()}
-        report = Report(said.slices, said.damaged, counts, seconds)
+        report = Report(said.slices, said.damaged, counts, seconds, work.quarantine.told())
         yield Block(0, REPORT, report.to_json().encode())
 
     def _blocks(
