@@ -295,6 +295,15 @@ def test_a_top_k_keeps_its_rows_in_order() -> None:
     assert only(plan, Operator.TOP_K).title == "first 3 after 1"
 
 
+def test_a_key_that_the_order_has_already_is_not_kept_twice() -> None:
+    by = (Sort(of(A, "a.c2")), Sort(of(A, "a.k"), descending=True, nulls_first=True))
+    for ties, length in ((False, None), (True, 2)):
+        plan = planned(TopK(A, (), by, 3, ties=ties))
+        (state,) = only(plan, Operator.PARTITION).states
+        assert [(part.name, part.descending) for part in state.order] == [("a.c2", False), ("a.k", True)]
+        assert only(plan, Operator.TOP_K).parameters["ties"] == length
+
+
 def test_items_of_a_rows_own_list_stay_with_the_row() -> None:
     fields = (Field("k", BIGINT, nullable=False), Field("tags", list_of(VARCHAR)))
     table = Scan("t", "t", fields, ("k",))
@@ -324,6 +333,19 @@ def test_a_re_evaluation_by_partition_is_split() -> None:
     parts = ((of(A, "a.c1"),), (of(B, "b.c1"),))
     plan = planned(Reevaluate((A, B), "SELECT 1 AS x FROM in0, in1", columns, ("x",), parts))
     assert [(zone.stage, zone.key) for zone in plan.zones][2:] == [(2, ("a.c1",)), (3, ("evaluated.1",))]
+
+
+def test_a_re_evaluation_that_shows_its_partition_needs_no_further_shuffle() -> None:
+    columns = (Field("x", BIGINT), Field("y", BIGINT))
+    parts = ((of(A, "a.c1"),), (of(B, "b.c1"),))
+    node = Reevaluate((A, B), "SELECT c1 AS x, 1 AS y FROM in0, in1", columns, ("x", "y"), parts, shown_as=("x",))
+    assert drawn(planned(node))[-1] == (2, "a.c1", ["partition", "partition", "re-evaluation", "view"])
+
+
+def test_a_re_evaluation_shows_its_partition_in_columns_that_it_has() -> None:
+    for shown in (("y",), ("x", "x")):
+        with pytest.raises(DefinitionError, match="re-evaluation shows"):
+            Reevaluate((A,), "SELECT 1 AS x FROM in0", (N,), ("n",), ((of(A, "a.c1"),),), shown_as=shown)
 
 
 def test_a_view_on_a_view_reads_its_changes() -> None:

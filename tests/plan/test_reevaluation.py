@@ -45,6 +45,23 @@ def split(text: str) -> list[list[str]]:
     return [[part.sql.replace('"', "") for part in parts] for parts in found.partition]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("SELECT id, unnest(tags) AS a, unnest([1, 2]) AS b FROM orders", ("id",)),
+        ("SELECT amount, customer AS c, unnest(tags) AS a FROM orders", ("c", "amount")),
+        ("SELECT o.id, c.since, c.name FROM orders o JOIN customers c ON o.customer = c.since", ("since",)),
+        ("SELECT o.customer, c.name FROM orders o JOIN customers c ON o.customer = c.since", ()),
+    ],
+)
+def test_the_columns_that_show_the_partition_are_known(text: str, shown: tuple[str, ...]) -> None:
+    node = reevaluated(text)
+    assert node is not None
+    found = split_reevaluations(node)
+    assert isinstance(found, Reevaluate) and found.partition
+    assert found.shown_as == shown
+
+
 @pytest.mark.parametrize("text", [*OPERATORS, *REEVALUATED])
 def test_partitions_alone_give_what_the_whole_gives(text: str) -> None:
     node = reevaluated(text)

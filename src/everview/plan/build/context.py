@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from everview.change.schema import Column
 from everview.change.types import BOOLEAN, Type
-from everview.errors import SqlTypeError
+from everview.errors import SqlRefusedError, SqlTypeError
 from everview.plan.build.names import Names
 from everview.plan.expressions import Definition, Expr, Field, of_field, parsed, written
 from everview.plan.relations import Relation, project
@@ -58,8 +58,8 @@ class Notice:
         return f"{self.construct} at line {self.line}, column {self.column}: {self.cost}"
 
 
-class NoOperator(Exception):
-    """A construct that no operator maintains."""
+class NoOperator(SqlRefusedError):
+    """A construct that no operator maintains. What around it can be evaluated again, is."""
 
     def __init__(self, construct: str, node: exp.Expr | None = None) -> None:
         super().__init__(construct)

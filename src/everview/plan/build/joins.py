@@ -201,7 +201,17 @@ def as_of(
         "every change re-evaluates the rows of its join key" if keys else "every change re-evaluates the whole join",
     )
     partition = (tuple(e.left for e, _ in keys), tuple(e.right for e, _ in keys)) if keys else ()
-    return Reevaluate((left, right), query, like.fields, left.key, partition, why.construct)
+    plain = tuple(equality.left.field for equality, _ in keys)
+    shown_as = tuple(name for name in plain if name is not None)
+    return Reevaluate(
+        (left, right),
+        query,
+        like.fields,
+        left.key,
+        partition,
+        why.construct,
+        shown_as if len(shown_as) == len(plain) else (),
+    )
 
 
 def _over(condition: exp.Expr, relation: Relation) -> str:

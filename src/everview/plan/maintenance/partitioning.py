@@ -45,7 +45,9 @@ def window(relation: Window, needed: frozenset[str], context: Context) -> Stream
 def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
     """The bag is ordered as the query asks, so only its first rows are read. The row key settles
     what the order leaves open."""
-    order = [*relation.order, *(Sort(of_field(relation.input.field(name))) for name in relation.input.key)]
+    asked = {sort.by.field for sort in relation.order}
+    settled = [Sort(of_field(relation.input.field(name))) for name in relation.input.key if name not in asked]
+    order = [*relation.order, *settled]
     read = frozenset().union(needed, *(sort.by.fields for sort in order), *(one.fields for one in relation.partition))
     below = context.stream(relation.input, read)
     below = computed_first(context, below, below.names.values())
@@ -80,7 +82,7 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
         "partition": by,
         "limit": relation.limit,
         "offset": relation.offset,
-        "ties": len(said) - len(relation.input.key) if relation.ties else None,
+        "ties": len(said) - len(settled) if relation.ties else None,
     }
     draft, slots = context.sketch.step(Operator.TOP_K, [(rows, None)], parameters, f"first {below.draft.subject}")
     return rows.carried_by(draft, sorted(needed), slots)
@@ -115,11 +117,11 @@ def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context)
         "a query over " + ", ".join(rows.draft.subject for rows in inputs),
     )
     draft.parameters["reason"] = relation.reason
-    whole = not any(keys)
-    draft.located = () if whole else None
-    draft.zone_key = () if whole else keys[0]
     names: dict[str, Expr] = {}
     for stored, column in zip(columns, relation.columns, strict=True):
         draft.carry([Field(stored, column.type, column.nullable)])
         names[column.name] = Expr(quoted(stored), column.type)
+    whole = not any(keys)
+    draft.located = tuple(frozenset({names[name].sql}) for name in relation.shown_as) or (() if whole else None)
+    draft.zone_key = () if whole else keys[0]
     return Stream(draft, ("evaluated",), names, slots)

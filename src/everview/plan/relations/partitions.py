@@ -104,11 +104,17 @@ class Reevaluate(Relation):
     partition: tuple[tuple[Expr, ...], ...] = ()
     """For each input the expressions that split it into partitions; none: everything is one."""
     reason: str = ""
+    shown_as: tuple[str, ...] = ()
+    """The columns that have the values of the partition, part by part; none where one is not shown."""
     title = "re-evaluation"
 
     def __post_init__(self) -> None:
         if self.partition and len(self.partition) != len(self.sources):
             raise DefinitionError("a re-evaluation splits all of its inputs or none")
+        if self.shown_as and len(self.shown_as) != len(self.partition[0] if self.partition else ()):
+            raise DefinitionError("a re-evaluation shows all parts of its partition or none")
+        if not set(self.shown_as) <= {field.name for field in self.columns}:
+            raise DefinitionError("a re-evaluation shows its partition in columns that it has")
         for source, parts in zip(self.sources, self.partition, strict=False):
             self._check_reads(parts, source)
         self._check()

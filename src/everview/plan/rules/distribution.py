@@ -34,82 +34,28 @@ own business.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
+from everview.plan.rules.carrying import NotApartError, Rows, Scope, certain, equates, links, parts
 from everview.sql.calls import aggregate_names, aggregates
 
 
-class NotApartError(Exception):
-    """The query mixes rows of different partitions, or it cannot be told."""
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What is known of the rows of a part of the query."""
-
-    columns: tuple[str, ...] | None
-    """In lower case; None: unknown."""
-    carried: frozenset[str] = frozenset()
-    constant: bool = False
-    """It reads no input."""
-
-    def called(self, names: Sequence[str]) -> Rows:
-        """The same with the first columns under other names."""
-        if not names:
-            return self
-        if self.columns is None:
-            return replace(self, columns=tuple(names), carried=frozenset())
-        columns = (*names, *self.columns[len(names) :])
-        places = [n for n, name in enumerate(self.columns) if name in self.carried]
-        return Rows(columns, _certain(columns, places), self.constant)
-
-
-def _certain(columns: Sequence[str], places: Sequence[int]) -> frozenset[str]:
-    """The names that stand for carried columns and for nothing else."""
-    others = {name for n, name in enumerate(columns) if n not in places}
-    return frozenset(columns[n] for n in places) - others
-
-
-Named = tuple[str, str]
-"""A source of a FROM clause and a column of it; a column that USING made one has no source."""
-
-
-@dataclass
-class _Scope:
-    """The rows that a FROM clause makes."""
-
-    sources: dict[str, Rows]
-    carried: set[Named]
-    constant: bool
-    merges: bool = False
-    """Columns of two sources are one, by USING."""
-
-    def carries(self, tree: exp.Expr | None) -> bool:
-        """Whether an expression is a carried column."""
-        tree = tree.unnest() if tree is not None else None
-        if not isinstance(tree, exp.Column) or isinstance(tree.this, exp.Star):
-            return False
-        name, table = tree.name.lower(), tree.table.lower()
-        if table:
-            return (table, name) in self.carried
-        if ("", name) in self.carried:
-            return True
-        holders = [alias for alias, rows in self.sources.items() if rows.columns is None or name in rows.columns]
-        return len(holders) == 1 and (holders[0], name) in self.carried
-
-
-def distributes(query: exp.Expr, columns: Mapping[str, Sequence[str]], split: Mapping[str, str]) -> bool:
-    """Whether a query over inputs with these columns distributes over one column of each."""
+def distributed(
+    query: exp.Expr, columns: Mapping[str, Sequence[str]], split: Mapping[str, str]
+) -> frozenset[str] | None:
+    """The columns in which a query over inputs with these columns shows the value of the partition, in
+    lower case, if it distributes over one column of each; None if it does not."""
     inputs = {
         name: Rows(tuple(found.lower() for found in columns[name]), frozenset([split[name].lower()]))
         for name in columns
     }
     try:
-        return not _rows(query, inputs).constant
+        rows = _rows(query, inputs)
     except NotApartError:
-        return False
+        return None
+    return None if rows.constant else rows.carried
 
 
 def _rows(query: exp.Expr, named: Mapping[str, Rows]) -> Rows:
@@ -175,23 +121,23 @@ def _set(query: exp.SetOperation, named: Mapping[str, Rows]) -> Rows:
     keeps_all = isinstance(query, exp.Union) and not query.args.get("distinct")
     if not both and not keeps_all:
         raise NotApartError("equal rows of different partitions")
-    return Rows(left.columns, _certain(left.columns, both))
+    return Rows(left.columns, certain(left.columns, both))
 
 
 # ---------------------------------------------------------------- select
 
 
-def _select(query: exp.Select, named: Mapping[str, Rows], around: _Scope | None = None) -> Rows:
+def _select(query: exp.Select, named: Mapping[str, Rows], around: Scope | None = None) -> Rows:
     """A SELECT; one that is linked to the rows ``around`` it sees rows of one partition only."""
     scope = _from(query, named)
     where = query.args.get("where")
-    conditions = list(_parts(where.this)) if where is not None else []
-    linked = around is not None and any(_links(part, scope, around) for part in conditions)
+    conditions = list(parts(where.this)) if where is not None else []
+    linked = around is not None and any(links(part, scope, around) for part in conditions)
     for found in _subqueries(query):
         _check_subquery(found, scope, named, conditions)
     outputs = list(_outputs(query, scope))
     columns = tuple(name for name, _ in outputs)
-    rows = Rows(columns, _certain(columns, [n for n, (_, carried) in enumerate(outputs) if carried]), scope.constant)
+    rows = Rows(columns, certain(columns, [n for n, (_, carried) in enumerate(outputs) if carried]), scope.constant)
     if scope.constant or linked:
         return rows
     if around is not None:
@@ -206,7 +152,7 @@ def _select(query: exp.Select, named: Mapping[str, Rows], around: _Scope | None 
     return rows
 
 
-def _outputs(query: exp.Select, scope: _Scope) -> Iterator[tuple[str, bool]]:
+def _outputs(query: exp.Select, scope: Scope) -> Iterator[tuple[str, bool]]:
     """Each column that is shown, and whether it is carried."""
     for part in query.expressions:
         bare = part.unalias()
@@ -226,7 +172,7 @@ def _outputs(query: exp.Select, scope: _Scope) -> Iterator[tuple[str, bool]]:
             yield part.alias_or_name.lower(), scope.carries(bare)
 
 
-def _check_groups(query: exp.Select, scope: _Scope) -> None:
+def _check_groups(query: exp.Select, scope: Scope) -> None:
     group = query.args.get("group")
     if group is None:
         places = (query.args.get(part) for part in ("having", "qualify", "order"))
@@ -256,7 +202,7 @@ def _aggregates(tree: exp.Expr) -> bool:
     )
 
 
-def _meant(key: exp.Expr, query: exp.Select, scope: _Scope) -> exp.Expr:
+def _meant(key: exp.Expr, query: exp.Select, scope: Scope) -> exp.Expr:
     """A part of GROUP BY, which may name a column of the result by its place or alias."""
     if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.name) <= len(query.expressions):
         shown: exp.Expr = query.expressions[int(key.name) - 1]
@@ -268,7 +214,7 @@ def _meant(key: exp.Expr, query: exp.Select, scope: _Scope) -> exp.Expr:
     return key
 
 
-def _check_windows(query: exp.Select, scope: _Scope) -> None:
+def _check_windows(query: exp.Select, scope: Scope) -> None:
     if query.args.get("windows"):
         raise NotApartError("a window with a name")
     for window in query.find_all(exp.Window):
@@ -281,15 +227,15 @@ def _check_windows(query: exp.Select, scope: _Scope) -> None:
 # ---------------------------------------------------------------- from
 
 
-def _from(query: exp.Select, named: Mapping[str, Rows]) -> _Scope:
-    scope = _Scope({}, set(), True)
+def _from(query: exp.Select, named: Mapping[str, Rows]) -> Scope:
+    scope = Scope({}, set(), True)
     first = query.args.get("from_")
     if first is None:
         return scope
     _enter(scope, first.this, named)
     joins = [*(first.this.args.get("joins") or ()), *(query.args.get("joins") or ())]
     where = query.args.get("where")
-    asked = list(_parts(where.this)) if where is not None else []
+    asked = list(parts(where.this)) if where is not None else []
     for join in joins:
         _join(scope, join, asked, named)
     return scope
@@ -316,7 +262,7 @@ def _source(tree: exp.Expr, named: Mapping[str, Rows]) -> tuple[str, Rows]:
     raise NotApartError(type(tree).__name__)
 
 
-def _enter(scope: _Scope, tree: exp.Expr, named: Mapping[str, Rows]) -> tuple[str, Rows]:
+def _enter(scope: Scope, tree: exp.Expr, named: Mapping[str, Rows]) -> tuple[str, Rows]:
     alias, rows = _source(tree, named)
     if isinstance(tree, exp.Subquery) and tree.args.get("joins"):
         raise NotApartError("joined tables with an alias")
@@ -328,7 +274,7 @@ def _enter(scope: _Scope, tree: exp.Expr, named: Mapping[str, Rows]) -> tuple[st
     return alias, rows
 
 
-def _join(scope: _Scope, join: exp.Join, asked: Sequence[exp.Expr], named: Mapping[str, Rows]) -> None:
+def _join(scope: Scope, join: exp.Join, asked: Sequence[exp.Expr], named: Mapping[str, Rows]) -> None:
     side, kind = join.side.upper(), join.kind.upper()
     if join.method.upper() not in ("", "ASOF"):
         raise NotApartError(f"a {join.method} join")
@@ -352,13 +298,13 @@ def _join(scope: _Scope, join: exp.Join, asked: Sequence[exp.Expr], named: Mappi
             raise NotApartError("constants without a match")
         return
     conditions = [
-        *(_parts(on) if on is not None else ()),
+        *(parts(on) if on is not None else ()),
         *(asked if not side and kind in ("", "INNER", "CROSS") else ()),
     ]
-    one = _Scope({**scope.sources, alias: rows}, before, False)
-    other = _Scope(one.sources, after, False)
+    one = Scope({**scope.sources, alias: rows}, before, False)
+    other = Scope(one.sources, after, False)
     merged = [name for name in using if (alias, name) in after and any(found == name for _, found in before)]
-    if not merged and not any(_equates(part, one, other) for part in conditions):
+    if not merged and not any(equates(part, one, other) for part in conditions):
         raise NotApartError("a join of rows of different partitions")
     if side == "LEFT":
         scope.carried = before
@@ -370,36 +316,7 @@ def _join(scope: _Scope, join: exp.Join, asked: Sequence[exp.Expr], named: Mappi
         scope.carried |= {("", name) for name in merged}
 
 
-# ---------------------------------------------------------------- conditions and subqueries
-
-
-def _parts(tree: exp.Expr) -> Iterator[exp.Expr]:
-    tree = tree.unnest()
-    if isinstance(tree, exp.And):
-        yield from _parts(tree.this)
-        yield from _parts(tree.expression)
-    else:
-        yield tree
-
-
-def _equates(part: exp.Expr, one: _Scope, other: _Scope) -> bool:
-    if not isinstance(part, exp.EQ | exp.NullSafeEQ):
-        return False
-    left, right = part.this, part.expression
-    return (one.carries(left) and other.carries(right)) or (one.carries(right) and other.carries(left))
-
-
-def _links(part: exp.Expr, inner: _Scope, outer: _Scope) -> bool:
-    """Whether a condition of a subquery ties it to the partition of the row around it."""
-    if not isinstance(part, exp.EQ | exp.NullSafeEQ):
-        return False
-    sides = (part.this.unnest(), part.expression.unnest())
-    for mine, theirs in (sides, sides[::-1]):
-        # The name must be one that only the outer query can mean.
-        named = isinstance(theirs, exp.Column) and theirs.table and theirs.table.lower() not in inner.sources
-        if named and inner.carries(mine) and outer.carries(theirs):
-            return True
-    return False
+# ---------------------------------------------------------------- subqueries
 
 
 def _subqueries(query: exp.Select) -> Iterator[exp.Expr]:
@@ -411,7 +328,7 @@ def _subqueries(query: exp.Select) -> Iterator[exp.Expr]:
                 yield node
 
 
-def _check_subquery(found: exp.Expr, scope: _Scope, named: Mapping[str, Rows], conditions: Sequence[exp.Expr]) -> None:
+def _check_subquery(found: exp.Expr, scope: Scope, named: Mapping[str, Rows], conditions: Sequence[exp.Expr]) -> None:
     if not _reads(found, {name for name, rows in named.items() if not rows.constant}):
         return
     query = found.unnest() if isinstance(found, exp.Subquery) else found

@@ -44,7 +44,9 @@ def without_outputs(node: Reevaluate, read: Set[str]) -> Reevaluate:
     kept = kept or [0]
     fewer = tree.copy()
     fewer.set("expressions", [tree.expressions[n].copy() for n in kept])
-    return replace(node, query=written(fewer), columns=tuple(node.columns[n] for n in kept))
+    columns = tuple(node.columns[n] for n in kept)
+    still = set(node.shown_as) <= {field.name for field in columns}
+    return replace(node, query=written(fewer), columns=columns, shown_as=node.shown_as if still else ())
 
 
 def without_names(node: Reevaluate) -> Reevaluate:

@@ -25,7 +25,7 @@ from everview.change.types import SIGNED, Type
 from everview.plan.expressions import Expr, Field, parsed, quoted
 from everview.plan.relations import Reevaluate, Relation
 from everview.plan.rules.conditions import is_exact
-from everview.plan.rules.distribution import distributes
+from everview.plan.rules.distribution import distributed
 from everview.plan.rules.trees import bottom_up
 
 _CHOICES = 1_000
@@ -41,18 +41,30 @@ def _split(node: Relation) -> Relation:
         return node
     tree = parsed(node.query)
     columns = {f"in{n}": [field.name for field in source.fields] for n, source in enumerate(node.sources)}
-    found = [
-        choice
+    found = {
+        choice: carried
         for choice in islice(_choices(node, tree), _CHOICES)
-        if distributes(tree, columns, {f"in{n}": field.name for n, field in enumerate(choice)})
-    ]
+        if (carried := distributed(tree, columns, {f"in{n}": field.name for n, field in enumerate(choice)})) is not None
+    }
     if len(node.sources) == 1:
         key = set(node.sources[0].key)
         if key <= {field.name for (field,) in found}:
-            found = [choice for choice in found if choice[0].name in key]
+            found = {choice: carried for choice, carried in found.items() if choice[0].name in key}
     if not found:
         return node
-    return replace(node, partition=tuple(zip(*map(_compared, found), strict=True)))
+    compared = [_compared(choice) for choice in found]
+    shown = [_shown(node, parts[0].type, carried) for parts, carried in zip(compared, found.values(), strict=True)]
+    named = tuple(name for name in shown if name is not None)
+    return replace(
+        node,
+        partition=tuple(zip(*compared, strict=True)),
+        shown_as=named if len(named) == len(shown) else (),
+    )
+
+
+def _shown(node: Reevaluate, type: Type, carried: frozenset[str]) -> str | None:
+    """The column of the result that has the value by which inputs are split, in their common type."""
+    return next((field.name for field in node.columns if field.name.lower() in carried and field.type == type), None)
 
 
 def _choices(node: Reevaluate, tree: exp.Expr) -> Iterator[tuple[Field, ...]]:
