@@ -36,6 +36,7 @@ from everview.change.schema import Column
 from everview.client.freshness import Asked, Freshness, Version
 from everview.client.maintenance import ordered
 from everview.client.result import Result
+from everview.client.subscriptions import Subscription, ViewChange
 from everview.client.view_rows import ViewRows
 from everview.errors import EverviewError
 from everview.operators.stored import LONGEST_KEY
@@ -258,3 +259,14 @@ class ViewHandle:
         """How many rows there are."""
         with self._opened(Asked(fresh, max_staleness, deadline)) as snapshot:
             return ViewReader(self.rows_in(snapshot), snapshot).count()
+
+    # -------------------------------------------------------------- changes
+
+    def subscribe(
+        self, since: str | ViewChange | None = None, *, snapshot: bool = False, timeout: float | None = None
+    ) -> Subscription:
+        """The changes of the view, one :class:`ViewChange` for every epoch that is committed from now on,
+        or that was committed after ``since`` (a change, or its token). With ``snapshot`` it begins
+        with all rows where there is nothing to go on from. It waits for the next epoch, and ends if
+        none comes for ``timeout`` seconds."""
+        return Subscription(self._freshness, self, since, snapshot=snapshot, timeout=timeout)

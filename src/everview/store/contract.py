@@ -394,7 +394,7 @@ class ViewStore(StateReader, Protocol):
         """A function for reading single records of a table, each as of the epoch that is the last
         committed one at that moment."""
 
-    def history(self, group: str, limit: int = 1000) -> tuple[Commit, ...]:
+    def history(self, group: str, limit: int = 10_000) -> tuple[Commit, ...]:
         """The group's last commits, the newest first: as many as are kept."""
 
     def commit(self, group: str, epoch: int) -> Commit:

@@ -44,7 +44,7 @@ from everview.store.contract import Begun, Commit
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.snapshots import EVENTS, Core
 
-HISTORY = 1000
+HISTORY = 10_000
 """Commits kept per group."""
 
 RESERVED = bytes(4)
