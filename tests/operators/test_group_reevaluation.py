@@ -69,10 +69,38 @@ def test_a_group_without_a_value_is_set_aside_and_comes_back() -> None:
         m.check()
         apply(m, [("t", {"id": 1, "g": "one"}, False)])
         m.epoch()
-        assert {"n": 0, "m": 2.0} in m.view("sums").to_pylist()
+        assert m.view("sums").to_pylist() == [{"n": 0, "m": 2.0}]
         ((count, said),) = m.quarantine()
         assert (count, said.what, said.values) == (1, "group", {"t.n": "1"})
         apply(m, [("t", {"id": 1, "g": "9"}, False)])
         m.epoch()
         assert m.quarantine() == []
+        m.check()
+
+
+def test_a_group_without_a_value_has_no_row_whichever_part_changes() -> None:
+    views = {"both": "SELECT n, count(*) AS c, max(id) AS i, list_sum(list(g::INTEGER))::INT AS m FROM t GROUP BY n"}
+    with maintained(TABLES, views) as m:
+        apply(m, [("t", {"id": 0, "g": "zero", "n": 0}, False), ("t", {"id": 1, "g": "1", "n": 1}, False)])
+        m.epoch()
+        assert [row["n"] for row in m.view("both").to_pylist()] == [1]
+        apply(m, [("t", {"id": 2, "g": "2", "n": 0}, False), ("t", {"id": 3, "g": "3", "n": 1}, False)])
+        m.epoch()
+        assert m.view("both").to_pylist() == [{"n": 1, "c": 2, "i": 3, "m": 4}]
+        assert [(count, said.what) for count, said in m.quarantine()] == [(1, "group")]
+        apply(m, [("t", {"id": 0}, True)])
+        m.epoch()
+        assert m.quarantine() == []
+        m.check()
+
+
+def test_one_group_of_all_rows_without_a_value_has_no_row() -> None:
+    with maintained(TABLES, {"all": "SELECT count(*) AS c, median(CAST(g AS INTEGER)) AS m FROM t"}) as m:
+        m.epoch()
+        m.check()
+        apply(m, [("t", {"id": 0, "g": "zero"}, False)])
+        m.epoch()
+        assert m.view("all").to_pylist() == []
+        apply(m, [("t", {"id": 0}, True)])
+        m.epoch()
         m.check()

@@ -11,7 +11,8 @@ hold after; parts that did not change are asked for what they held.
 
 A group is there while it has rows; the groups of a query, or of a grouping set, without columns
 are always there, also over nothing. A sum that does not fit its type leaves its group without a
-row, and says so in quarantine; the sum itself is kept exactly, so the group comes back.
+row, and says so in quarantine; the sum itself is kept exactly, so the group comes back. A group that
+could not be evaluated again, which that part has said in quarantine, has no row either.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.extreme import ExtremeWorker
 from everview.operators.flow import condensed, together
-from everview.operators.group_reevaluation import GroupReevaluationWorker
+from everview.operators.group_reevaluation import ANSWERED, GroupReevaluationWorker
 from everview.operators.limbs import Mask
 from everview.operators.members import MEMBER
 from everview.operators.parts import Part, member_bytes
@@ -115,7 +116,10 @@ class AggregateWorker(StepWorker):
         parts = []
         for columns_of_parts, weight, ever in zip(sides, (-1, 1), (always & (not first), always), strict=True):
             counts = columns_of_parts[self._counted][self._rows].fill_null(0).to_numpy()
-            parts.append(self._shown(work, groups, columns_of_parts, (counts > 0) | ever, weight))
+            there = (counts > 0) | ever
+            for answered in (columns[ANSWERED] for columns in columns_of_parts if ANSWERED in columns):
+                there &= answered.fill_null(False).to_numpy(zero_copy_only=False)
+            parts.append(self._shown(work, groups, columns_of_parts, there, weight))
         return condensed(together(self.step, parts))
 
     def _keyed(self, rows: pa.Table) -> pa.Table:
@@ -168,6 +172,8 @@ class AggregateWorker(StepWorker):
         keys, own = one_array(groups[KEY]), one_array(rows[KEY])
         weights = one_array(rows[WEIGHT]).to_numpy()
         held = {name: one_array(rows[name]) for name in names}
+        if self.sources[number].operator is Operator.GROUP_REEVALUATION:
+            held[ANSWERED] = pa.array(np.ones(len(rows), np.bool_))
         other = np.flatnonzero(~pc.is_in(keys, value_set=own).to_numpy(zero_copy_only=False))
         if len(other) and not work.first(self.sources[number]):
             asked = self._asked(work, number, groups.take(pa.array(other)))

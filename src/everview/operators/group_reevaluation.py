@@ -33,6 +33,9 @@ from everview.operators.worker import StepWorker
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
 
+ANSWERED = "__answered"
+"""Whether a group could be evaluated. Nulls may be its values."""
+
 
 class GroupReevaluationWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
@@ -58,7 +61,7 @@ class GroupReevaluationWorker(StepWorker):
         return condensed(together(self.step, parts))
 
     def values(self, work: Work, groups: pa.Table) -> pa.Table:
-        """The values of groups as of the last epoch, row by row; null where there is none."""
+        """The values of groups as of the last epoch, row by row, and which have any: null where there is none."""
         named = {column: groups[name] for column, name in zip(self._bags.key_columns, self.key_names, strict=True)}
         if self.members is not None:
             named[MEMBER] = groups[MEMBER]
@@ -71,7 +74,8 @@ class GroupReevaluationWorker(StepWorker):
         place = np.full(len(different), -1, np.int64)
         place[units // 2] = np.arange(len(units))
         row = place[pc.index_in(one_array(keyed[KEY]), value_set=one_array(different[KEY])).to_numpy()]
-        return found.take(pa.array(row, mask=row < 0))
+        there = pa.array(np.ones(len(found), np.bool_))
+        return found.append_column(ANSWERED, there).take(pa.array(row, mask=row < 0))
 
     # -------------------------------------------------------------- groups before and after
 
