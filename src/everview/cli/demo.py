@@ -27,18 +27,20 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from everview.catalog import MAIN
 from everview.cli.recompute import differences, recomputed
 from everview.client.database import Database
 from everview.client.database import open as open_database
 from everview.client.tables import TableHandle
 from everview.errors import EverviewError
-from everview.operators.plan import AggregatePlan
 from everview.store.contract import Row
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
-from everview.zones.views import create_aggregate_view, find_view, read_view
 
-ORDERS = {"id": "BIGINT", "customer": "INTEGER", "amount": "DECIMAL(12,2)", "note": "VARCHAR"}
+TABLE = """CREATE TABLE IF NOT EXISTS orders
+  (id BIGINT PRIMARY KEY, customer INTEGER, amount DECIMAL(12,2), note VARCHAR)"""
+VIEW = """CREATE MATERIALIZED VIEW IF NOT EXISTS totals AS
+  SELECT customer, count(*) AS orders, sum(amount) AS total FROM orders GROUP BY customer"""
 IDS = 20_000
 CUSTOMERS = 200
 PAUSE = 0.01
@@ -91,13 +93,12 @@ def _amount(rng: random.Random) -> Decimal | None:
 # ------------------------------------------------------------------ the reader
 
 
-def show(db: Database, view: AggregatePlan, since: float) -> None:
+def show(db: Database, since: float) -> None:
     """One line: how fresh the view is, and its largest rows."""
-    with db.store.views.snapshot() as snapshot:
-        commit, rows = read_view(snapshot, view)
+    commit = db.store.views.committed(MAIN)
     behind = commit.frontier.operations_to(db.store.log.latest())
-    largest = rows.sort_by([("total", "descending")]).slice(0, TOP).to_pylist()
-    top = " · ".join(f"customer {row['customer']}: {row['orders']} orders, {row['total']:,}" for row in largest)
+    rows = db.sql("SELECT * FROM totals ORDER BY total DESC NULLS LAST").dicts()
+    top = " · ".join(f"customer {row['customer']}: {row['orders']} orders, {row['total']:,}" for row in rows[:TOP])
     print(
         f"{time.monotonic() - since:6.1f} s  epoch {commit.epoch}, {time.time() - commit.time:.2f} s ago, "
         f"{behind} operations behind | {len(rows)} customers | {top}",
@@ -111,9 +112,10 @@ def show(db: Database, view: AggregatePlan, since: float) -> None:
 def run(path: str, seconds: float, operations: int | None, spark: SparkSession) -> int:
     """The whole demonstration; returns the exit code."""
     with open_database(path) as db:
-        orders = db.create_table("orders", ORDERS, key=["id"], if_not_exists=True)
-        view = _view(db)
-        print(view.sql, flush=True)
+        for statement in (TABLE, VIEW):
+            print(statement, flush=True)
+            db.sql(statement)
+        orders = db.table("orders")
         context = multiprocessing.get_context("spawn")
         stop = context.Event()
         writer = context.Process(target=write_orders, args=(path, seconds, operations, stop))
@@ -125,13 +127,13 @@ def run(path: str, seconds: float, operations: int | None, spark: SparkSession) 
                 while writer.is_alive():
                     writer.join(timeout=1)
                     pipeline.check()
-                    show(db, view, since)
+                    show(db, since)
             finally:
                 stop.set()
                 writer.join()
             pipeline.drain()
-            show(db, view, since)
-        wrong = compare(db, view)
+            show(db, since)
+        wrong = compare(db)
         written = sum(db.store.log.latest().values())
         print(
             f"{orders.count():,} orders after {written:,} operations, maintained in {len(pipeline.reports)} epochs; "
@@ -152,14 +154,15 @@ def _warm_up(orders: TableHandle, pipeline: Pipeline) -> None:
     print(f"the pipeline is warm after {time.monotonic() - started:.1f} s", flush=True)
 
 
-def compare(db: Database, view: AggregatePlan) -> list[str]:
-    """The rows in which the view and its recomputation differ, and the last rows shown."""
-    with db.store.views.snapshot() as snapshot:
-        commit, shown = read_view(snapshot, view)
+def compare(db: Database) -> list[str]:
+    """The rows in which the view and its recomputation differ; prints the first rows of the view."""
+    shown = db.sql("SELECT * FROM totals").arrow()
+    commit = db.store.views.committed(MAIN)
     print(f"the view as of epoch {commit.epoch}, {commit.frontier}:")
     for row in _first(shown):
         print(f"  {row}")
-    return differences(recomputed(db.store.table(view.table), view.sql), shown)
+    with db.snapshot() as snapshot:
+        return differences(recomputed(db.catalog.definitions(), snapshot, "totals"), shown)
 
 
 def _first(shown: pa.Table) -> Iterator[str]:
@@ -167,14 +170,6 @@ def _first(shown: pa.Table) -> Iterator[str]:
         yield ", ".join(f"{name} {value}" for name, value in row.items())
     if len(shown) > 2 * TOP:
         yield f"… {len(shown)} rows in all"
-
-
-def _view(db: Database) -> AggregatePlan:
-    if "totals" in [view.name for view in db.catalog.views()]:
-        return find_view(db.store, "totals")
-    return create_aggregate_view(
-        db.store, "totals", "orders", group_by=["customer"], count="orders", sums={"total": "amount"}
-    )
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, S
 
 from everview.catalog import Catalog
 from everview.change.frontier import Frontier, Slice
+from everview.log.workers import settle_in
 from everview.maintain.epochs import begin_next
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
@@ -204,3 +205,6 @@ class LogSource(DataSource):
 
     def streamReader(self, schema: StructType) -> LogReader:
         return LogReader(self.options)
+
+
+settle_in()

@@ -10,7 +10,11 @@ What each setting buys, measured on two cores with an empty epoch:
   but the Java compiler would run for every plan);
 - plain files for the streaming checkpoint: 100 ms. It may be lost at any time, since the
   store knows the committed frontier, so it needs neither checksums nor renames;
-- no adaptive execution, no waiting for locality: tens of milliseconds each.
+- no adaptive execution, no waiting for locality: tens of milliseconds each;
+- a Python daemon that has loaded everything before it forks (:mod:`everview.zones.daemon`):
+  seconds at the start, and after a minute without writes, when Spark has ended idle workers;
+- no search for Python data sources among all installed modules: seconds at the start. Ours is
+  registered by hand.
 
 A Spark row is a block of up to megabytes, hence the small Arrow batches. Spark's own log is
 off: what goes wrong reaches the caller as an error of ours.
@@ -20,6 +24,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -32,6 +38,7 @@ _AT_START = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.locality.wait": "0s",
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.python.daemon.module": "everview.zones.daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
@@ -58,7 +65,22 @@ def new_session(master: str | None = None, **settings: str) -> SparkSession:
     builder = SparkSession.builder.master(master or f"local[2,{ATTEMPTS}]").appName("everview")
     for name, value in (_AT_START | _AT_RUNTIME | settings).items():
         builder = builder.config(name, value)
-    return prepared(builder.getOrCreate())
+    with _no_search():
+        return prepared(builder.getOrCreate())
+
+
+@contextmanager
+def _no_search() -> Iterator[None]:
+    """While a Java process is started that is not to search for data sources: it would do so by the
+    Python that is named here, and does not if there is no such Python."""
+    if "PYSPARK_DRIVER_PYTHON" in os.environ:
+        yield
+        return
+    os.environ["PYSPARK_DRIVER_PYTHON"] = "no search for data sources"
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_DRIVER_PYTHON"]
 
 
 def prepared(spark: SparkSession) -> SparkSession:
