@@ -161,7 +161,7 @@ def compare(db: Database) -> list[str]:
     print(f"the view as of epoch {commit.epoch}, {commit.frontier}:")
     for row in _first(shown):
         print(f"  {row}")
-    with db.snapshot() as snapshot:
+    with db.store.snapshot() as snapshot:
         return differences(recomputed(db.catalog.definitions(), snapshot, "totals"), shown)
 
 

@@ -21,7 +21,7 @@ import hashlib
 import json
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from everview.catalog import Catalog, Definitions, IndexDefinition, Maintained, ViewDefinition
@@ -29,7 +29,6 @@ from everview.catalog.compiling import compiled_index, compiled_view
 from everview.errors import ConflictError, DamagedEntryError
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group, restricted
-from everview.plan.maintenance.family import relation_template
 from everview.store.contract import StateTable, Store, Table
 
 GROUPS = "maintenance/group/"
@@ -56,6 +55,8 @@ class Plans:
         self._told: dict[object, ViewInput] = {}
         self._alike: set[object] = set()
         """Templates whose views compile to the same when they are created and from their records."""
+        self._planned: tuple[object, MaintenancePlan, Sequence[ViewInput]] | None = None
+        """The last plan, of which views, and these: who builds views asks for the same plan twice."""
 
     # -------------------------------------------------------------- planning
 
@@ -65,8 +66,12 @@ class Plans:
         for one in found:
             self._need(one, definitions, needed)
         inputs = [self._input(one, definitions) for one in needed.values()]
-        plan = plan_group(inputs, self.store.log.guarantees.before_images)
-        return restricted(plan, [one.name for one in found])
+        asked = {one.name for one in found}
+        of = frozenset((id(one), one.name in asked) for one in inputs)
+        if self._planned is None or self._planned[0] != of:
+            plan = plan_group(inputs, self.store.log.guarantees.before_images)
+            self._planned = of, restricted(plan, asked), inputs
+        return self._planned[1]
 
     def _need(self, one: Maintained, definitions: Definitions, needed: dict[int, Maintained]) -> None:
         if one.id in needed:
@@ -87,7 +92,7 @@ class Plans:
         found = self._inputs.get(meaning)
         if found is None:
             told = self._told.pop(meaning, None)
-            shape = None if told is None else (relation_template(told.relation)[0], told.order)
+            shape = None if told is None else (told.template[0], told.order)
             found = told if told is not None and shape in self._alike else self._compiled(one, definitions)
             if told == found:
                 self._alike.add(shape)
@@ -191,6 +196,8 @@ class Plans:
 
     def joining(self, group: str) -> bool:
         """Whether views are about to become the group's own: its next epoch is theirs."""
+        if PAUSES + group in self.store.metadata.documents(PAUSES)[1]:
+            return True
         found = (json.loads(document) for document in self.store.metadata.documents(BUILDS)[1].values())
         return any(said["target"] == group and said["joined"] is not None for said in found)
 
