@@ -27,23 +27,30 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
 from everview.client.freshness import Asked, Freshness
 from everview.client.known_views import KnownViews
+from everview.client.maintaining import Maintaining
 from everview.client.reading import Context
 from everview.client.result import Result
 from everview.client.sessions import FreshVersions, Session
 from everview.client.snapshots import Snapshot
 from everview.client.statements import execute
+from everview.client.status import Status, status
 from everview.client.tables import BatchHandle, TableHandle
 from everview.client.views import ViewHandle
+from everview.errors import DefinitionError
 from everview.sql.parameters import Values
 from everview.store.contract import Store, Table, Topology
 from everview.store.embedded import EmbeddedStore
 from everview.store.embedded.environment import FULL_SIZE
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def open(
@@ -171,6 +178,32 @@ class Database:
     def topology(self) -> Topology:
         """Nodes and regions."""
         return self.store.topology
+
+    def maintain(
+        self,
+        spark: SparkSession | Literal[False] | None = None,
+        *,
+        servers: int = 2,
+        operations: int | None = None,
+        checkpoint: str | Path | None = None,
+        wait: float | None = 0,
+    ) -> Maintaining:
+        """Keep all views up to date in this process: ``with db.maintain(): …``.
+
+        ``spark`` is the session to run on, by default one of our own on two cores of this machine;
+        False: a thread of this process does it, without Spark. ``servers`` is the number of view
+        servers on Spark, ``operations`` the most log entries of an epoch, ``checkpoint`` a directory
+        for what Spark remembers, ``wait`` how many seconds to wait for whoever maintains the store
+        now (None: for ever).
+        """
+        if not isinstance(self.store, EmbeddedStore):
+            raise DefinitionError("only a store in a directory is maintained from here")
+        place = self.store.directory
+        return Maintaining(place, spark, servers=servers, operations=operations, checkpoint=checkpoint, wait=wait)
+
+    def status(self) -> Status:
+        """How far all views are, what is being built, what is set aside, and who maintains them."""
+        return status(self.store, self.catalog, self._freshness.views.plans)
 
     def flush(self, timeout: float | None = None) -> None:
         """Return when every view reflects every write that was acknowledged before. Where nobody

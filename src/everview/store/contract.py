@@ -478,6 +478,9 @@ class Store(Protocol):
         is gone holds nothing. Raises LeaseTakenError where another still does after ``wait``
         seconds (None: waits for ever)."""
 
+    def holder(self, name: str) -> str | None:
+        """Who holds a lease, as far as it is known; None where nobody does. Asking disturbs nobody."""
+
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""
 

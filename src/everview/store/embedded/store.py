@@ -12,7 +12,7 @@ from everview.store.embedded.codecs import TableCodecs
 from everview.store.embedded.core import Handle, acquire, release
 from everview.store.embedded.environment import FULL_SIZE, Transaction
 from everview.store.embedded.layout import Settings
-from everview.store.embedded.lease import EmbeddedLease
+from everview.store.embedded.lease import EmbeddedLease, holder
 from everview.store.embedded.logs import EmbeddedLog
 from everview.store.embedded.metadata import EmbeddedMetadata
 from everview.store.embedded.reads import Reader
@@ -124,6 +124,10 @@ class EmbeddedStore:
     def lease(self, name: str, wait: float | None = 0) -> EmbeddedLease:
         """Be the only process that does what is called so, until the lease is closed."""
         return EmbeddedLease(self.directory, name, wait)
+
+    def holder(self, name: str) -> str | None:
+        """Who holds a lease; None where nobody does."""
+        return holder(self.directory, name)
 
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""

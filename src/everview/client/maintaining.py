@@ -1,0 +1,112 @@
+"""Keeping views up to date for as long as a ``with`` block lasts.
+
+One sentence: the same epochs are run by a pipeline on Spark or by a thread of this process, and
+whoever starts one holds the store's lease, so there is one of them at a time.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from everview.change.frontier import Frontier
+from everview.maintain.epochs import OPERATIONS
+from everview.maintain.keeper import Keeper
+from everview.store.opened import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+ON_SPARK = 250_000
+"""Log entries of an epoch on Spark, unless told otherwise."""
+
+
+class Running(Protocol):
+    """What keeps the views up to date: a pipeline, or a keeper."""
+
+    def start(self) -> object: ...
+
+    def stop(self) -> None: ...
+
+    def check(self) -> None: ...
+
+    def drain(self, frontier: Frontier | None = None, timeout: float | None = None) -> Frontier: ...
+
+
+class Maintaining(AbstractContextManager["Maintaining"]):
+    """Views are kept up to date from the beginning of the ``with`` block to its end."""
+
+    def __init__(
+        self,
+        place: str | Path,
+        spark: SparkSession | Literal[False] | None = None,
+        *,
+        servers: int = 2,
+        operations: int | None = None,
+        checkpoint: str | Path | None = None,
+        wait: float | None = 0,
+    ) -> None:
+        self._place = str(place)
+        self._spark = spark
+        self._servers = servers
+        self._operations = operations
+        self._checkpoint = checkpoint
+        self._wait = wait
+        self._held = ExitStack()
+        self._running: Running | None = None
+
+    def __enter__(self) -> Maintaining:
+        self._running = self._keeper() if self._spark is False else self._pipeline()
+        try:
+            self._running.start()
+        except BaseException:
+            self._held.close()
+            raise
+        return self
+
+    def _keeper(self) -> Running:
+        return Keeper(lambda: open_store(self._place), operations=self._operations or OPERATIONS, wait=self._wait)
+
+    def _pipeline(self) -> Running:
+        """Spark is imported here: it takes a second, and who maintains without it need not have it."""
+        from everview.zones.pipeline import Pipeline
+        from everview.zones.session import new_session
+
+        session = self._spark
+        if session is None:
+            session = new_session()
+            self._held.callback(session.stop)
+        assert session is not False
+        return Pipeline(
+            self._place,
+            spark=session,
+            servers=self._servers,
+            operations=self._operations or ON_SPARK,
+            checkpoint=self._checkpoint,
+            wait=self._wait,
+        )
+
+    def drain(self, timeout: float | None = None) -> Frontier:
+        """Wait until all views are built and reflect everything written so far."""
+        return self.running.drain(timeout=timeout)
+
+    def check(self) -> None:
+        """Raise what made it fail, if it has failed."""
+        self.running.check()
+
+    @property
+    def running(self) -> Running:
+        """The pipeline, or the thread."""
+        assert self._running is not None, "used inside its with block"
+        return self._running
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        running = self.running
+        try:
+            running.stop()
+        finally:
+            self._held.close()
+        if kind is None and isinstance(running, Keeper):
+            running.check()
