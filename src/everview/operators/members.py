@@ -114,7 +114,12 @@ def members_of(step: Step, plan: MaintenancePlan) -> Members | None:
 def tags_of(step: Step) -> list[bytes]:
     """The tags of a step's members, in order."""
     rows = step.constants.members if step.constants is not None else ()
-    return [bytes.fromhex(member_fingerprint(step.fingerprint, row))[:TAG] for row in rows]
+    return [_tag(step.fingerprint, row) for row in rows]
+
+
+@functools.lru_cache(1 << 18)
+def _tag(fingerprint: str, constants: tuple[str, ...]) -> bytes:
+    return bytes.fromhex(member_fingerprint(fingerprint, constants))[:TAG]
 
 
 def own_constants(step: Step, plan: MaintenancePlan) -> Sequence[tuple[str, ...]]:

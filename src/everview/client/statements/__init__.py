@@ -82,7 +82,8 @@ def execute(context: Context, text: str, params: Values | None = None, dialect: 
                 context.maintenance.settle()
             result.close()
             if kind is CreateMaterializedView:
-                result = views.create_together(context, list(run))
+                together = [statement for statement in run if isinstance(statement, CreateMaterializedView)]
+                result = views.create_together(context, together)
                 notices += result.notices
                 continue
             for statement in run:

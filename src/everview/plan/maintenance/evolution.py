@@ -24,6 +24,7 @@ MERGED = ("columns", "computed", "accumulators", "argument types", "ends", "call
 
 def restricted(plan: MaintenancePlan, views: Collection[str]) -> MaintenancePlan:
     """The part of a plan that maintains these views: its steps, and of families the members."""
+    views = frozenset(views)
     members = _members(plan, views)
     steps = tuple(_with_members(step, members[step.fingerprint]) for step in plan.steps_of(*views))
     kept = {step.fingerprint for step in steps}

@@ -9,6 +9,7 @@ but the columns and members that only it needed: see :mod:`everview.plan.mainten
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -46,6 +47,11 @@ class ViewInput:
     order: tuple[Sort, ...] = ()
     index: tuple[str, ...] = ()
     """For an index: the fields it is by. Its entries are (these fields, row key) and nothing else."""
+
+    @functools.cached_property
+    def template(self) -> tuple[Shapeless, tuple[str, ...]]:
+        """What it has in common with views that differ from it only in constants, and its own."""
+        return relation_template(self.relation)
 
     def __post_init__(self) -> None:
         known = self.relation.by_name.keys()
@@ -103,7 +109,7 @@ class _Planner:
             raise DefinitionError(f"view {name} is defined by itself")
         self.under_way.add(name)
         view = self.inputs[name]
-        template, constants = relation_template(view.relation)
+        template, constants = view.template
         identity = (template, view.order, view.index)
         compiled = self.templates.get(identity)
         if compiled is None:

@@ -16,19 +16,34 @@ from typing import Any
 
 from everview.change.types import Type, parse_type
 
+_PLAIN = (str, int, bool, type(None))
+
 
 def encoded(value: Any) -> Any:
-    """Dictionaries, lists, texts, numbers."""
+    """Dictionaries, lists, texts, numbers. What a definition holds several times is encoded once."""
+    return _encoded(value, {})
+
+
+def _encoded(value: Any, known: dict[int, Any]) -> Any:
+    if type(value) in _PLAIN:
+        return value
+    found = known.get(id(value))
+    if found is None:
+        found = known[id(value)] = _fresh(value, known)
+    return found
+
+
+def _fresh(value: Any, known: dict[int, Any]) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type | Type):
-        return {name: encoded(getattr(value, name)) for name in _hints(type(value))}
+        return {name: _encoded(getattr(value, name), known) for name in _hints(type(value))}
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Type):
         return str(value)
     if isinstance(value, tuple):
-        return [encoded(item) for item in value]
+        return [_encoded(item, known) for item in value]
     if isinstance(value, Mapping):
-        return {name: encoded(item) for name, item in value.items()}
+        return {name: _encoded(item, known) for name, item in value.items()}
     return value
 
 
@@ -48,7 +63,7 @@ def decoded(hint: Any, value: Any) -> Any:
     if origin is not None:  # a Mapping of anything
         return {name: _frozen(found) for name, found in value.items()}
     if hint is Type:
-        return parse_type(value)
+        return _type(value)
     if issubclass(hint, enum.Enum):
         return hint(value)
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
@@ -69,3 +84,8 @@ def _frozen(value: Any) -> Any:
 def _hints(definition: type) -> dict[str, Any]:
     hints = typing.get_type_hints(definition)
     return {field.name: hints[field.name] for field in dataclasses.fields(definition)}
+
+
+@cache
+def _type(text: str) -> Type:
+    return parse_type(text)
