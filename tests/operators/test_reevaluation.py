@@ -97,3 +97,31 @@ def test_whole_inputs_without_a_value_leave_the_view_empty_until_they_are_mended
         m.epoch()
         assert m.quarantine() == []
         m.check()
+
+
+def test_a_recursion_without_an_end_is_given_up_for_its_partition_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("everview.plan.compile.ROUNDS", 50)
+    query = (
+        "WITH RECURSIVE r AS (SELECT g, n FROM t UNION ALL SELECT g, n + 1 FROM r WHERE g = 'a' OR n < 2)"
+        " SELECT g, n FROM r"
+    )
+    with maintained(TABLES, {"steps": query}) as m:
+        apply(m, [("t", {"id": i, "g": g, "n": 0}, False) for i, g in enumerate("abc")])
+        m.epoch()
+        assert sorted({row["g"] for row in m.view("steps").to_pylist()}) == ["b", "c"]
+        ((_, said),) = m.quarantine()
+        assert (said.what, said.reason) == ("partition", "no end after 50 rounds")
+        apply(m, [("t", {"id": 0}, True), ("t", {"id": 1, "n": 1}, False)])
+        m.epoch()
+        assert m.quarantine() == []
+        m.check()
+
+
+def test_rows_without_an_end_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("everview.plan.compile.ROUNDS", 50)
+    query = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r"
+    with maintained(TABLES, {"numbers": query}) as m:
+        m.epoch()
+        assert m.view("numbers").to_pylist() == []
+        ((_, said),) = m.quarantine()
+        assert (said.what, said.reason) == ("rows", "no end after 50 rounds")

@@ -138,3 +138,13 @@ def test_damaged_queries_get_an_error_or_a_plan(case: object, rng: random.Random
             words[at] = words[at][: len(words[at]) // 2]
     with contextlib.suppress(EverviewError):
         assert plan_views([compile_text(" ".join(words), names_of(corpus.schema_text))]).views
+
+
+@pytest.mark.parametrize("source", ["SELECT id AS n FROM orders", "SELECT 1 AS n"])
+def test_a_recursion_is_given_up_after_the_rounds_that_the_view_says(source: str) -> None:
+    query = f"WITH RECURSIVE r AS ({source} UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT n FROM r"
+    for option, rounds in (("", 100_000), ("WITH (recursion_limit = 7)", 7)):
+        view = compile_text(f"CREATE MATERIALIZED VIEW v {option} AS {query}", names_of(SHOP))
+        assert [step.parameters["rounds"] for step in plan_views([view]).steps if "rounds" in step.parameters] == [
+            rounds
+        ]

@@ -26,8 +26,10 @@ from dataclasses import dataclass, field
 import duckdb
 import numpy as np
 import pyarrow as pa
+from duckdb.func import PythonUDFType
 
 from everview.change.types import BOOLEAN, Type, parse_type
+from everview.operators.recursion import GOES_ON, Rounds
 from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
 from everview.sql.settings import closed_at_exit, connect
 from everview.store.fitting import fit
@@ -53,6 +55,10 @@ class Evaluator:
 
     def __init__(self) -> None:
         self._connection = connect()
+        self._rounds = Rounds()
+        self._connection.create_function(
+            GOES_ON, self._rounds, ["BIGINT"], "BOOLEAN", type=PythonUDFType.ARROW, side_effects=True
+        )
         closed_at_exit(self)
 
     def close(self) -> None:
@@ -65,10 +71,12 @@ class Evaluator:
         Raises :class:`Unevaluable`."""
         for name, table in tables.items():
             self._connection.register(name, table)
+        self._rounds.begin()
         try:
             answer = self._connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
-            raise Unevaluable(reason_of(error)) from error
+            ended = self._rounds.exceeded
+            raise Unevaluable(reason_of(error) if ended is None else f"no end after {ended} rounds") from error
         finally:
             for name in tables:
                 self._connection.unregister(name)

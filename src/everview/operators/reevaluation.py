@@ -30,6 +30,7 @@ from everview.operators.flow import condensed, together
 from everview.operators.members import MEMBER
 from everview.operators.partitions import TOGETHER, Numbers, Partitions, Touched
 from everview.operators.parts import member_bytes
+from everview.operators.recursion import asked_of
 from everview.operators.rounding import rounds
 from everview.operators.stored import Keys
 from everview.operators.work import Changes, Work
@@ -159,7 +160,7 @@ class ReevaluationWorker(StepWorker):
         }
         try:
             if len(bags) == 1 or not self._alone:
-                return [work.evaluator.query(self.told["query"], self._types, tables)]
+                return [work.evaluator.query(asked_of(self.told), self._types, tables)]
         except Unevaluable as error:
             if len(bags) == 1:
                 failed[int(bags[0])] = str(error)

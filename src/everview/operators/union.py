@@ -12,8 +12,10 @@ import pyarrow as pa
 
 from everview.change.entries import WEIGHT
 from everview.change.types import Type
+from everview.operators.evaluation import Unevaluable
 from everview.operators.flow import columns_of, empty_changes, together
 from everview.operators.members import MEMBER
+from everview.operators.recursion import asked_of
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
 
@@ -46,7 +48,11 @@ class RowsWorker(StepWorker):
             return empty_changes(self.step)
         kinds = {field.name: field.type for field in self.step.fields}
         named = sorted((name for name in kinds if name != "rows.number"), key=lambda name: int(name.partition(".")[2]))
-        found = work.evaluator.query(self.told["query"], [(name, kinds[name]) for name in named], {})
+        try:
+            found = work.evaluator.query(asked_of(self.told), [(name, kinds[name]) for name in named], {})
+        except Unevaluable as error:
+            work.quarantine.add(self.step, "rows", pa.table({WEIGHT: [1]}), {0: str(error)})
+            return empty_changes(self.step)
         if "rows.number" in kinds:
             found = found.append_column("rows.number", pa.array(np.arange(1, len(found) + 1)))
         found = found.append_column(WEIGHT, pa.array(np.ones(len(found), np.int64)))

@@ -40,6 +40,7 @@ from everview.sql import namespace
 from everview.sql.check import check
 from everview.sql.dialects import too_deep
 from everview.sql.namespace import Namespace, nearest
+from everview.sql.options import ROUNDS
 from everview.sql.parse import parse
 from everview.sql.positions import offset_of, otherwise_at
 from everview.sql.statements import CreateIndex, CreateMaterializedView
@@ -125,7 +126,7 @@ def _compiled(
     view: CreateMaterializedView, names: Namespace, trace: Trace | None, on_reevaluation: OnReevaluation
 ) -> CompiledView:
     checked = check(view.query, names, view.source)
-    built = build(checked, typer(), view.source)
+    built = build(checked, typer(), view.source, int(view.options.get("recursion_limit", ROUNDS)))
     relation, order = _renamed(view, built)
     if trace is not None:
         trace("build", relation)

@@ -13,21 +13,28 @@ from everview.errors import DefinitionError
 
 Option = str | int | float | bool
 
-VIEW_OPTIONS: Mapping[str, tuple[str, ...] | None] = {
+Values = tuple[str, ...] | type[int] | None
+"""The values that an option takes; int for whole numbers from 1, None for any name."""
+
+VIEW_OPTIONS: Mapping[str, Values] = {
     "refresh": ("continuous", "lazy"),
     "group": None,
     "on_reevaluation": ("notice", "refuse"),
+    "recursion_limit": int,
 }
-"""What may stand in ``WITH (…)``, and the values; None for any name."""
+"""What may stand in ``WITH (…)``."""
 
-SETTINGS: Mapping[str, tuple[str, ...] | None] = {
+ROUNDS = 100_000
+"""The recursion limit where a view has none of its own."""
+
+SETTINGS: Mapping[str, Values] = {
     "dialect": None,
     "on_reevaluation": VIEW_OPTIONS["on_reevaluation"],
 }
 """What ``SET`` sets."""
 
 
-def checked_option(kind: str, known: Mapping[str, tuple[str, ...] | None], name: str, value: Option) -> tuple[str, str]:
+def checked_option(kind: str, known: Mapping[str, Values], name: str, value: Option) -> tuple[str, str]:
     """The option's name and value as they are written everywhere, or an error."""
     folded = name.lower()
     if folded not in known:
@@ -37,6 +44,11 @@ def checked_option(kind: str, known: Mapping[str, tuple[str, ...] | None], name:
         if not isinstance(value, str) or not value.strip():
             raise DefinitionError(f"{kind} {folded} cannot be {value!r}", hint=f"write {folded} = 'name'")
         return folded, value
+    if isinstance(allowed, type):
+        number = str(value)
+        if isinstance(value, bool) or not number.isdecimal() or not 0 < int(number) < 2**63:
+            raise DefinitionError(f"{kind} {folded} cannot be {value!r}", hint=f"write {folded} = 1000, say")
+        return folded, str(int(number))
     spelled = value.lower() if isinstance(value, str) else value
     if spelled not in allowed:
         choice = " or ".join(f"'{text}'" for text in allowed)

@@ -24,6 +24,7 @@ from everview.plan.build.reevaluate import whole
 from everview.plan.expressions import Field, of_field
 from everview.plan.relations import Relation, Sort
 from everview.sql.check import Checked
+from everview.sql.options import ROUNDS
 
 __all__ = ["Built", "Notice", "build"]
 
@@ -40,10 +41,11 @@ class Built:
     notices: tuple[Notice, ...]
 
 
-def build(checked: Checked, typer: Typer, text: str = "") -> Built:
-    """The relation of a checked query that was read from ``text``."""
+def build(checked: Checked, typer: Typer, text: str = "", rounds: int = ROUNDS) -> Built:
+    """The relation of a checked query that was read from ``text``; recursions in it are given up after
+    so many ``rounds``."""
     sources = {source.name.lower(): source for source in checked.uses}
-    context = Context(typer, sources, text)
+    context = Context(typer, sources, text, rounds)
     for name, _ in checked.columns:
         context.names.fresh(name)
     collate = escaping(checked.tree)

@@ -18,6 +18,7 @@ from everview.errors import SqlRefusedError, SqlTypeError
 from everview.plan.build.names import Names
 from everview.plan.expressions import Definition, Expr, Field, of_field, parsed, written
 from everview.plan.relations import Relation, project
+from everview.sql.options import ROUNDS
 from everview.sql.positions import START, position_of
 from everview.sql.typer import Described, Failure
 
@@ -85,6 +86,8 @@ class Context:
     sources: Mapping[str, Source]
     """By name in lower case."""
     text: str = ""
+    rounds: int = ROUNDS
+    """After how many a recursive query is given up."""
     names: Names = field(default_factory=Names)
     notices: list[Notice] = field(default_factory=list)
     named: dict[str, exp.Expr] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from everview.change.types import BIGINT, Type
 from everview.plan.build import sources
 from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.build.links import Piece
-from everview.plan.expressions import Field, quoted
+from everview.plan.expressions import Field, parsed, quoted
 from everview.plan.relations import Reevaluate, Rows, Scan
 
 
@@ -26,13 +26,17 @@ def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator)
     )
     names = tuple(name for name, _ in described)
     shown = tuple(field.name for field in fields)
+    recursive = any(with_.args.get("recursive") for with_ in parsed(text).find_all(exp.With))
+    rounds = context.rounds if recursive else 0
     if not inputs:
         number = Field(context.names.fresh("row"), BIGINT, nullable=False, hidden=True)
-        return Piece(Rows(text, fields, number), shown, names)
+        return Piece(Rows(text, fields, number, rounds), shown, names)
     copy = Field(context.names.fresh("copy"), BIGINT, nullable=False, hidden=True)
     context.noticed(why, "every change re-evaluates the query as a whole")
     numbered = _numbered(text, fields, copy)
-    relation = Reevaluate(tuple(inputs), numbered, (*fields, copy), (*shown, copy.name), reason=why.construct)
+    relation = Reevaluate(
+        tuple(inputs), numbered, (*fields, copy), (*shown, copy.name), reason=why.construct, rounds=rounds
+    )
     return Piece(relation, shown, names)
 
 

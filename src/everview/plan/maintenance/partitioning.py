@@ -110,10 +110,11 @@ def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context)
         keys.append(tuple(one.sql for one in key))
         called.append(tuple((rows.name_of(rows.names[name]), name) for name in fields))
     columns = [f"evaluated.{n + 1}" for n, _ in enumerate(relation.columns)]
+    asked = {"query": relation.query, "inputs": tuple(called), "partition": tuple(keys), "columns": tuple(columns)}
     draft, slots = context.sketch.step(
         Operator.REEVALUATION,
         [(rows, None) for rows in inputs],
-        {"query": relation.query, "inputs": tuple(called), "partition": tuple(keys), "columns": tuple(columns)},
+        asked | ({"rounds": relation.rounds} if relation.rounds else {}),
         "a query over " + ", ".join(rows.draft.subject for rows in inputs),
     )
     draft.parameters["reason"] = relation.reason

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from everview.change.types import VARCHAR
 from everview.plan.expressions import Expr, Field, quoted
@@ -47,7 +48,10 @@ def scan(relation: Scan, needed: frozenset[str], context: Context) -> Stream:
 
 def rows(relation: Rows, needed: frozenset[str], context: Context) -> Stream:
     """Rows of the query itself: inserted once, when the view is built."""
-    draft, slots = context.sketch.step(Operator.ROWS, (), {"query": relation.query}, "rows")
+    asked: dict[str, Any] = {"query": relation.query}
+    if relation.rounds:
+        asked["rounds"] = relation.rounds
+    draft, slots = context.sketch.step(Operator.ROWS, (), asked, "rows")
     stored = [f"rows.{number}" for number, _ in enumerate(relation.columns, start=1)]
     if relation.number:
         stored.append("rows.number")

@@ -106,6 +106,8 @@ class Reevaluate(Relation):
     reason: str = ""
     shown_as: tuple[str, ...] = ()
     """The columns that have the values of the partition, part by part; none where one is not shown."""
+    rounds: int = 0
+    """Of a recursive query: after how many it is given up."""
     title = "re-evaluation"
 
     def __post_init__(self) -> None:

@@ -45,6 +45,8 @@ class Rows(Relation):
     columns: tuple[Field, ...]
     number: Field | None = None
     """The row's number from 1, hidden; none where there is one row only."""
+    rounds: int = 0
+    """Of a recursive query: after how many it is given up."""
     title = "rows"
 
     def __post_init__(self) -> None:
