@@ -11,10 +11,10 @@ import pytest
 
 import everview
 from everview.client import freshness
-from everview.client.overlay import Laid, Overlays
 from everview.client.views import ViewReader
 from everview.errors import DeadlineError, InputError
 from everview.maintain.asks import asked
+from everview.maintain.pending import Laid
 from everview.store.contract import Snapshot
 from tests.client.kinds import VIEWS, define, write
 from tests.oracle.maintained import bag
@@ -61,7 +61,8 @@ def rows_at(db: everview.Database, name: str, frontier: everview.Frontier) -> ob
     known = db._freshness.views
     with db.store.snapshot() as snapshot:
         rows = known.last(db.catalog.view(name))
-        laid: Snapshot = Laid(snapshot, {rows.table.id: Overlays(known).undone(rows, snapshot, frontier)})
+        moved = db._freshness.pending.moved_back(rows.view.group, name, snapshot, frontier)
+        laid: Snapshot = Laid(snapshot, [moved])
         return ViewReader(rows, laid).scan().arrow()
 
 

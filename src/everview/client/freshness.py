@@ -30,10 +30,10 @@ from dataclasses import dataclass
 from everview.catalog import GroupKind, ViewDefinition
 from everview.change.frontier import Frontier
 from everview.client.known_views import KnownViews
-from everview.client.overlay import Laid, Overlays, Pending
 from everview.errors import DeadlineError, InputError, LeaseTakenError, LogTrimmedError
 from everview.maintain import Maintainer
 from everview.maintain.asks import ask
+from everview.maintain.pending import Laid, Moved, Pending
 from everview.store.contract import Snapshot
 
 LITTLE = 10_000
@@ -76,7 +76,7 @@ class Freshness:
     def __init__(self, views: KnownViews) -> None:
         self.views = views
         self.store = views.store
-        self.overlays = Overlays(views)
+        self.pending = Pending(views.store, views.catalog, views.plans)
         self._maintainer = Maintainer(views.store, views.catalog)
         self._seen: deque[tuple[float, Frontier]] = deque(maxlen=SAMPLES)
 
@@ -133,11 +133,11 @@ class Freshness:
             target |= commit.frontier
         if sum(commit.frontier.operations_to(target) for commit in commits.values()) > LITTLE:
             return None if not newest else self._laid(views, goal, snapshot, newest=False)
-        over: dict[int, list[Pending]] = {}
+        over: list[Moved] = []
         for view in views:
             if commits[view.group].frontier != target:
-                rows = self.views.at(view, commits[view.group].epoch)
-                over.setdefault(rows.table.id, []).append(self.overlays.pending(rows, snapshot, target))
+                self.views.at(view, commits[view.group].epoch)
+                over.append(self.pending.moved(view.group, view.name, snapshot, target))
         return Version(Laid(snapshot, over) if over else snapshot, target)
 
     # -------------------------------------------------------------- waiting

@@ -194,7 +194,7 @@ class Subscription:
         if frontier == now:
             return None
         try:
-            return self._freshness.overlays.undone(rows, snapshot, frontier).changes
+            return self._freshness.pending.moved_back(rows.view.group, rows.view.name, snapshot, frontier).changes
         except LogTrimmedError as error:
             raise self._too_old(self._at.epoch) from error
 

@@ -1,152 +1,158 @@
-"""What a view will show after the next epoch, without an epoch.
+"""Rows of a view at another frontier than its last epoch's, without an epoch.
 
-One sentence: steps are pure, so the steps of one view are run over the logs from where its group is
-to where a reader wants to be, and what they would have written to the view is laid over what is there.
+One sentence: steps are pure, so the steps of one view are run over a slice of the logs, nothing is
+written, and what comes out is laid over the rows that are there.
 
-    pending(view, F)  =  committed rows  ⊕  what the steps of the view make of the logs up to F
+::
 
-Nothing is written, and no step of another view is run: the plan is cut down to the view, of a family
-to its member. It costs what an epoch of that one view would cost.
+    committed rows at frontier C        {a: 1, b: 2}
+    the logs from C to F say            b → 3, c → 4
+    laid over                           {a: 1, b: 3, c: 4}        what the epoch to F will commit
+
+It goes the other way round as well, where the logs tell what writes found: from the rows at C back to
+what they were at an earlier frontier. That is how a version that is no longer kept is read.
+
+No step of another view is run: the plan is cut down to the view, of a family to its member. It costs
+what an epoch of that one view would cost.
 """
 
 from __future__ import annotations
 
+import threading
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import TracebackType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.catalog import Catalog
+from everview.change.entries import WEIGHT
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError
 from everview.maintain.plans import Plans
 from everview.operators.bound import BoundPlan
+from everview.operators.flow import condensed, empty_changes
 from everview.operators.runner import Runner
-from everview.operators.work import Dry
+from everview.operators.view_reader import ViewReader
+from everview.operators.work import Changes
 from everview.plan.maintenance import restricted
 from everview.store.contract import (
     BagEnds,
     BagRows,
     Bytes,
     Commit,
-    Deletes,
-    Puts,
+    LogBatch,
     Records,
     Snapshot,
-    StateReader,
     StateTable,
     Store,
+    Table,
+    TableReader,
 )
+from everview.store.keys import successor
 from everview.store.ragged import BINARY
 
 KEPT = 64
-"""Views whose steps are kept ready."""
+"""Views whose steps are kept ready, and changes that are kept for the next reader."""
 
 
 @dataclass(frozen=True)
-class _Tried(Dry):
-    """A dry run that remembers what it would have written to one table."""
+class Moved:
+    """What the logs between two frontiers change in one view."""
 
-    table: StateTable
-    puts: list[Puts] = field(default_factory=list)
-    deletes: list[Deletes] = field(default_factory=list)
+    reader: ViewReader
+    """Of the view, in the part of the plan that maintains it."""
+    changes: Changes
+    """Stored rows that come and go, condensed."""
 
-    def write(self, table: StateTable, puts: Puts, deletes: Deletes) -> None:
-        if table.id == self.table.id:
-            self.puts.append(puts)
-            self.deletes.append(deletes)
+    @property
+    def table(self) -> StateTable:
+        return self.reader.stored.table
 
-
-class Laid:
-    """A reader of state in which one table has records beyond those of the last epoch. Like the
-    reader below it, it is of use for as long as that one is."""
-
-    def __init__(self, reader: StateReader, table: StateTable, keys: Bytes, values: Bytes) -> None:
-        """``keys`` are in order; a null value says that the record is gone."""
-        self._reader = reader
-        self._table = table
-        self._keys = keys
-        self._values = values
-
-    def read(self, table: StateTable, keys: Bytes, as_of: int) -> Bytes:
-        found = self._reader.read(table, keys, as_of)
-        if table.id != self._table.id or not len(self._keys):
-            return found
-        place = pc.index_in(keys, value_set=self._keys)
-        return pc.if_else(place.is_valid(), self._values.take(place), found)
-
-    def scan(
-        self, table: StateTable, prefix: bytes, as_of: int, limit: int | None = None, after: bytes | None = None
-    ) -> Records:
-        if table.id != self._table.id or not len(self._keys):
-            return self._reader.scan(table, prefix, as_of, limit, after)
-        most = None if limit is None else limit + len(self._keys)  # so many of them may be gone
-        below = self._reader.scan(table, prefix, as_of, most, after)
-        ours = pc.starts_with(self._keys, pattern=prefix)
-        if after is not None:
-            ours = pc.and_(ours, pc.greater(self._keys, pa.scalar(after, BINARY)))
-        if most is not None and len(below.keys) == most:
-            ours = pc.and_(ours, pc.less_equal(self._keys, below.keys[-1]))
-        stay = pc.invert(pc.is_in(below.keys, value_set=self._keys))
-        come = pc.and_(ours, self._values.is_valid())
-        keys = pa.concat_arrays([below.keys.filter(stay), self._keys.filter(come)])
-        values = pa.concat_arrays([below.values.filter(stay), self._values.filter(come)])
-        order = pc.array_sort_indices(keys)[:limit]
-        return Records(keys.take(order), values.take(order))
-
-    def read_bags(self, table: StateTable, keys: Bytes, as_of: int, first: pa.Int64Array | None = None) -> BagRows:
-        return self._reader.read_bags(table, keys, as_of, first)
-
-    def bag_ends(self, table: StateTable, keys: Bytes, as_of: int) -> tuple[Bytes, Bytes]:
-        return self._reader.bag_ends(table, keys, as_of)
-
-    def preview_bags(self, table: StateTable, changes: BagRows, as_of: int) -> BagEnds:
-        return self._reader.preview_bags(table, changes, as_of)
-
-    def get(self, table: StateTable, key: bytes, as_of: int) -> bytes | None:
-        found: bytes | None = self.read(table, pa.array([key], BINARY), as_of)[0].as_py()
+    @cached_property
+    def records(self) -> dict[bytes, bytes | None]:
+        """Of each touched place the record that is there afterwards."""
+        stored = self.reader.stored
+        keys = stored.keys_in(self.changes).to_pylist()
+        values = stored.values_in(self.changes).to_pylist()
+        weights = self.changes[WEIGHT].to_pylist()
+        found: dict[bytes, bytes | None] = {key: None for key, weight in zip(keys, weights, strict=True) if weight < 0}
+        found.update((k, value) for k, value, weight in zip(keys, values, weights, strict=True) if weight > 0)
         return found
-
-    def committed(self, group: str) -> Commit:
-        return self._reader.committed(group)
 
 
 class Pending:
-    """Pending rows of the views of a store."""
+    """Computes rows of the views of a store at other frontiers. Safe for many threads."""
 
     def __init__(self, store: Store, catalog: Catalog, plans: Plans) -> None:
         self._store = store
         self._catalog = catalog
         self._plans = plans
+        self._lock = threading.Lock()
         self._runners: OrderedDict[tuple[str, str, tuple[int, ...]], Runner] = OrderedDict()
+        self._last: OrderedDict[tuple[str, str, int, Frontier], Moved] = OrderedDict()
 
     def over(self, group: str, view: str, snapshot: Snapshot, frontier: Frontier | None = None) -> Laid:
         """A reader in which a view, or an index, is as it will be when its group is at the frontier,
         by default at that of the snapshot. Its records are read as of the snapshot's last committed
         epoch of the group."""
         wanted = snapshot.frontier if frontier is None else frontier
-        commit = snapshot.committed(group)
-        runner = self._runner(group, view, commit.epoch)
-        step = runner.bound.plan.step(runner.bound.plan.view(view).step)
-        states = _Tried(snapshot, commit.epoch, runner.bound.state_table(step))
-        tables = list(runner.bound.tables.values())
-        batches = [
-            batch
-            for piece in commit.frontier.slices_to(wanted | commit.frontier)
-            for batch in self._store.log.read(piece, tables).batches
-        ]
-        if batches:
-            runner.tried(states, batches)
-        return _laid(snapshot, states)
+        return Laid(snapshot, [self.moved(group, view, snapshot, wanted)])
 
-    def _runner(self, group: str, view: str, epoch: int) -> Runner:
-        """The steps of a view, ready to run; with schemas that are as new as all that is in the logs."""
+    def moved(self, group: str, view: str, snapshot: Snapshot, goal: Frontier) -> Moved:
+        """What changes in a view from the snapshot's committed rows to a frontier; nothing where they
+        are there already."""
+        commit = snapshot.committed(group)
+        digest = self._digest(group, view, commit.epoch)
+        with self._lock:
+            found = self._last.get((digest, view, commit.epoch, goal))
+            if found is None:
+                found = self._dry(digest, view, snapshot, commit, commit.frontier | goal)
+                self._last[digest, view, commit.epoch, goal] = found
+                while len(self._last) > KEPT:
+                    self._last.popitem(last=False)
+            return found
+
+    def moved_back(self, group: str, view: str, snapshot: Snapshot, goal: Frontier) -> Moved:
+        """What changes in a view from the snapshot's committed rows back to an earlier frontier."""
+        if not self._store.log.guarantees.before_images:
+            raise DefinitionError(
+                f"earlier rows of view {view} cannot be computed",
+                detail="the logs of this store do not tell what writes found",
+                hint="make the store with before_images=True",
+            )
+        commit = snapshot.committed(group)
+        with self._lock:
+            return self._dry(self._digest(group, view, commit.epoch), view, snapshot, commit, goal, undo=True)
+
+    def _dry(
+        self, digest: str, view: str, snapshot: Snapshot, commit: Commit, goal: Frontier, *, undo: bool = False
+    ) -> Moved:
+        start, end = (goal, commit.frontier) if undo else (commit.frontier, goal)
+        runner = self._runner(digest, view)
+        tables = list(runner.bound.tables.values())
+        batches: list[LogBatch] = []
+        for piece in start.slices_to(end):
+            batches += self._store.log.read(piece, tables).batches
+        step = runner.bound.plan.step(runner.bound.plan.view(view).step)
+        changes = None
+        if batches:
+            changes = runner.dry(snapshot, commit.epoch, batches, undo=undo).changes.get(step.fingerprint)
+        return Moved(ViewReader(runner.bound, view), empty_changes(step) if changes is None else condensed(changes))
+
+    def _digest(self, group: str, view: str, epoch: int) -> str:
         digest = self._plans.digest_at(group, epoch)
-        bound = None if digest is None else self._plans.load(digest)
-        if digest is None or bound is None or view not in bound.plan.by_name:
+        if digest is None or view not in self._plans.load(digest).plan.by_name:
             raise DefinitionError(f"{view} is not built yet", hint="it can be read when it is built")
-        bound = self._plans.as_defined(bound, self._catalog.definitions())
+        return digest
+
+    def _runner(self, digest: str, view: str) -> Runner:
+        """The steps of a view, ready to run; with schemas that are as new as all that is in the logs."""
+        bound = self._plans.as_defined(self._plans.load(digest), self._catalog.definitions())
         versions = tuple(table.schema.version for table in bound.tables.values())
         kept = self._runners.get((digest, view, versions))
         if kept is None:
@@ -163,11 +169,100 @@ def _part(bound: BoundPlan, view: str) -> BoundPlan:
     return replace(bound, plan=plan, tables=tables)
 
 
-def _laid(reader: StateReader, states: _Tried) -> Laid:
-    gone = [deletes.keys for deletes in states.deletes]
-    come = [puts.keys for puts in states.puts]
-    keys = pa.concat_arrays([pa.array([], BINARY), *gone, *come])
-    dead = sum(map(len, gone))
-    values = pa.concat_arrays([pa.nulls(dead, BINARY), *(puts.values for puts in states.puts)])
-    order = pc.array_sort_indices(keys)
-    return Laid(reader, states.table, keys.take(order), values.take(order))
+class Laid:
+    """A snapshot with changes of views laid over it: their records as of the last committed epoch are
+    those at the frontier that they moved to."""
+
+    def __init__(self, snapshot: Snapshot, moved: Sequence[Moved]) -> None:
+        self._snapshot = snapshot
+        self._records: dict[int, dict[bytes, bytes | None]] = {}
+        for one in moved:
+            self._records.setdefault(one.table.id, {}).update(one.records)
+        self._places = {table: sorted(records) for table, records in self._records.items()}
+
+    # -------------------------------------------------------------- records
+
+    def get(self, table: StateTable, key: bytes, as_of: int) -> bytes | None:
+        over = self._records.get(table.id)
+        return over[key] if over is not None and key in over else self._snapshot.get(table, key, as_of)
+
+    def read(self, table: StateTable, keys: Bytes, as_of: int) -> Bytes:
+        found = self._snapshot.read(table, keys, as_of)
+        over = self._records.get(table.id)
+        if over is None:
+            return found
+        plain = zip(keys.to_pylist(), found.to_pylist(), strict=True)
+        return pa.array([over.get(key, value) if key in over else value for key, value in plain], BINARY)
+
+    def scan(
+        self, table: StateTable, prefix: bytes, as_of: int, limit: int | None = None, after: bytes | None = None
+    ) -> Records:
+        if not self._records.get(table.id):
+            return self._snapshot.scan(table, prefix, as_of, limit, after)
+        parts: list[Records] = []
+        left = limit
+        while True:
+            found = self._snapshot.scan(table, prefix, as_of, left, after)
+            whole = left is None or len(found.keys) < left
+            upto = None if whole else found.keys[-1].as_py()
+            parts.append(self._with_changes(table.id, found, prefix, after, upto))
+            if left is not None:
+                left -= len(parts[-1].keys)
+            if whole or left is None or left <= 0:
+                break
+            after = upto
+        keys = pa.concat_arrays([part.keys for part in parts])
+        values = pa.concat_arrays([part.values for part in parts])
+        return Records(keys[:limit], values[:limit])
+
+    def _with_changes(
+        self, table: int, found: Records, prefix: bytes, after: bytes | None, upto: bytes | None
+    ) -> Records:
+        """Records of a stretch of keys, and what is laid over the same stretch."""
+        over, places = self._records[table], self._places[table]
+        first = max(bisect_left(places, prefix), 0 if after is None else bisect_right(places, after))
+        beyond = successor(prefix)
+        last = len(places) if beyond is None else bisect_left(places, beyond)
+        if upto is not None:
+            last = min(last, bisect_right(places, upto))
+        touched = places[first:last]
+        if not touched:
+            return found
+        kept = pc.invert(pc.is_in(found.keys, value_set=pa.array(touched, BINARY)))
+        fresh = [place for place in touched if over[place] is not None]
+        keys = pa.concat_arrays([found.keys.filter(kept), pa.array(fresh, BINARY)])
+        values = pa.concat_arrays([found.values.filter(kept), pa.array([over[place] for place in fresh], BINARY)])
+        order = pc.array_sort_indices(keys)
+        return Records(keys.take(order), values.take(order))
+
+    # -------------------------------------------------------------- as they are
+
+    def read_bags(self, table: StateTable, keys: Bytes, as_of: int, first: pa.Int64Array | None = None) -> BagRows:
+        return self._snapshot.read_bags(table, keys, as_of, first)
+
+    def bag_ends(self, table: StateTable, keys: Bytes, as_of: int) -> tuple[Bytes, Bytes]:
+        return self._snapshot.bag_ends(table, keys, as_of)
+
+    def preview_bags(self, table: StateTable, changes: BagRows, as_of: int) -> BagEnds:
+        return self._snapshot.preview_bags(table, changes, as_of)
+
+    def committed(self, group: str) -> Commit:
+        return self._snapshot.committed(group)
+
+    @property
+    def frontier(self) -> Frontier:
+        return self._snapshot.frontier
+
+    def table(self, table: Table) -> TableReader:
+        return self._snapshot.table(table)
+
+    def close(self) -> None:
+        self._snapshot.close()
+
+    def __enter__(self) -> Laid:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
