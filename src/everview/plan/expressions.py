@@ -124,14 +124,15 @@ def written(tree: exp.Expr) -> str:
 @lru_cache(maxsize=65_536)
 def conjuncts(condition: Expr) -> tuple[Expr, ...]:
     """The parts of a condition that must all hold, in their order."""
-    return tuple(Expr(written(part), BOOLEAN) for part in _conjuncts(parsed(condition.sql)))
+    return tuple(Expr(written(part), BOOLEAN) for part in conjuncts_of(parsed(condition.sql)))
 
 
-def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+def conjuncts_of(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of a tree that must all hold."""
     found = tree.unnest()
     if isinstance(found, exp.And):
-        yield from _conjuncts(found.this)
-        yield from _conjuncts(found.expression)
+        yield from conjuncts_of(found.this)
+        yield from conjuncts_of(found.expression)
     else:
         yield found
 

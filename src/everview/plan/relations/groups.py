@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from everview.errors import DefinitionError
 from everview.plan.expressions import Definition, Field, of_field
 from everview.plan.relations.calls import Call
-from everview.plan.relations.relation import Relation
+from everview.plan.relations.relation import OverOne
 
 
 @dataclass(frozen=True)
-class Aggregate(Relation):
+class Aggregate(OverOne):
     """Groups of rows and what is computed of each. Without group columns there is one group,
     which is there even over nothing."""
 
-    input: Relation
     groups: tuple[Definition, ...]
     calls: tuple[Call, ...]
     sets: tuple[tuple[int, ...], ...] = ()
@@ -42,14 +41,6 @@ class Aggregate(Relation):
         number = (self.set_number.name,) if self.set_number else ()
         return (*(field.name for field, _ in self.groups), *number)
 
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.input,)
-
-    def with_inputs(self, *inputs: Relation) -> Aggregate:
-        (found,) = inputs
-        return replace(self, input=found)
-
     def says(self) -> str:
         groups = ", ".join(str(f) if e == of_field(f) else f"{e} AS {f}" for f, e in self.groups)
         if self.sets:
@@ -59,10 +50,9 @@ class Aggregate(Relation):
 
 
 @dataclass(frozen=True)
-class Distinct(Relation):
+class Distinct(OverOne):
     """Each combination of the shown fields once."""
 
-    input: Relation
     title = "distinct"
 
     def __post_init__(self) -> None:
@@ -75,11 +65,3 @@ class Distinct(Relation):
     @cached_property
     def key(self) -> tuple[str, ...]:
         return tuple(field.name for field in self.fields)
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.input,)
-
-    def with_inputs(self, *inputs: Relation) -> Distinct:
-        (found,) = inputs
-        return replace(self, input=found)

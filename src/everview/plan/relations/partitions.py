@@ -8,14 +8,13 @@ from functools import cached_property
 from everview.errors import DefinitionError
 from everview.plan.expressions import Expr, Field
 from everview.plan.relations.calls import Call, Sort
-from everview.plan.relations.relation import Relation
+from everview.plan.relations.relation import OverOne, Relation
 
 
 @dataclass(frozen=True)
-class Window(Relation):
+class Window(OverOne):
     """Window functions that share a partition: computed anew for the partitions that change."""
 
-    input: Relation
     partition: tuple[Expr, ...]
     calls: tuple[Call, ...]
     """``sql`` holds the whole call with its OVER clause."""
@@ -33,23 +32,14 @@ class Window(Relation):
     def key(self) -> tuple[str, ...]:
         return self.input.key
 
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.input,)
-
-    def with_inputs(self, *inputs: Relation) -> Window:
-        (found,) = inputs
-        return replace(self, input=found)
-
     def says(self) -> str:
         return ", ".join(str(call) for call in self.calls)
 
 
 @dataclass(frozen=True)
-class TopK(Relation):
+class TopK(OverOne):
     """The first rows of each partition in an order; ties beyond the order are settled by the key."""
 
-    input: Relation
     partition: tuple[Expr, ...]
     order: tuple[Sort, ...]
     limit: int | None
@@ -73,14 +63,6 @@ class TopK(Relation):
         if self.limit == 1 and not self.ties and None not in fields:
             return tuple(dict.fromkeys(name for name in fields if name is not None))
         return self.input.key
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.input,)
-
-    def with_inputs(self, *inputs: Relation) -> TopK:
-        (found,) = inputs
-        return replace(self, input=found)
 
     def says(self) -> str:
         first = "all" if self.limit is None else str(self.limit)

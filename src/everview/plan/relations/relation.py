@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from everview.errors import DefinitionError
 from everview.plan.expressions import Expr, Field
@@ -76,6 +76,21 @@ class Relation(ABC):
                     f"a {self.title} reads what its input does not have",
                     detail=f"{expression.sql} reads {sorted(unknown)}; there are {sorted(there)}",
                 )
+
+
+@dataclass(frozen=True)
+class OverOne(Relation):
+    """A node over one input."""
+
+    input: Relation
+
+    @property
+    def inputs(self) -> tuple[Relation, ...]:
+        return (self.input,)
+
+    def with_inputs(self, *inputs: Relation) -> Self:
+        (found,) = inputs
+        return replace(self, input=found)
 
 
 def outline(relation: Relation, depth: int = 0) -> str:

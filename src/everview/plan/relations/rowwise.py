@@ -8,14 +8,13 @@ from functools import cached_property
 
 from everview.errors import DefinitionError
 from everview.plan.expressions import Definition, Expr, Field, of_field
-from everview.plan.relations.relation import Relation
+from everview.plan.relations.relation import OverOne, Relation
 
 
 @dataclass(frozen=True)
-class Filter(Relation):
+class Filter(OverOne):
     """The rows for which a condition is true."""
 
-    input: Relation
     condition: Expr
     title = "filter"
 
@@ -30,23 +29,14 @@ class Filter(Relation):
     def key(self) -> tuple[str, ...]:
         return self.input.key
 
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.input,)
-
-    def with_inputs(self, *inputs: Relation) -> Filter:
-        (found,) = inputs
-        return replace(self, input=found)
-
     def says(self) -> str:
         return self.condition.sql
 
 
 @dataclass(frozen=True)
-class Project(Relation):
+class Project(OverOne):
     """Columns computed from each row. Every key field of the input is passed on as it is."""
 
-    input: Relation
     outputs: tuple[Definition, ...]
     title = "project"
 
@@ -74,14 +64,6 @@ class Project(Relation):
             raise DefinitionError("a projection loses the key of its rows", detail=f"{lost} are not passed on")
         return tuple(dict.fromkeys(self.passed[name] for name in self.input.key))
 
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.input,)
-
-    def with_inputs(self, *inputs: Relation) -> Project:
-        (found,) = inputs
-        return replace(self, input=found)
-
     def says(self) -> str:
         return ", ".join(
             str(field) if expression == of_field(field) else f"{expression} AS {field}"
@@ -106,10 +88,9 @@ def project(input: Relation, outputs: Sequence[Definition]) -> Project:
 
 
 @dataclass(frozen=True)
-class Unnest(Relation):
+class Unnest(OverOne):
     """One row for each item of a row's own list."""
 
-    input: Relation
     items: Expr
     item: Field
     position: Field
@@ -129,14 +110,6 @@ class Unnest(Relation):
     @cached_property
     def key(self) -> tuple[str, ...]:
         return (*self.input.key, self.position.name)
-
-    @property
-    def inputs(self) -> tuple[Relation, ...]:
-        return (self.input,)
-
-    def with_inputs(self, *inputs: Relation) -> Unnest:
-        (found,) = inputs
-        return replace(self, input=found)
 
     def says(self) -> str:
         return f"{self.items} AS {self.item}" + (" OUTER" if self.outer else "")

@@ -8,7 +8,7 @@ See :mod:`everview.plan.rules.distribution` for what is made of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -71,15 +71,6 @@ class Scope:
             return True
         holders = [alias for alias, rows in self.sources.items() if rows.columns is None or name in rows.columns]
         return len(holders) == 1 and (holders[0], name) in self.carried
-
-
-def parts(tree: exp.Expr) -> Iterator[exp.Expr]:
-    tree = tree.unnest()
-    if isinstance(tree, exp.And):
-        yield from parts(tree.this)
-        yield from parts(tree.expression)
-    else:
-        yield tree
 
 
 def equates(part: exp.Expr, one: Scope, other: Scope) -> bool:

@@ -38,7 +38,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from everview.plan.rules.carrying import NotApartError, Rows, Scope, certain, equates, links, parts
+from everview.plan.expressions import conjuncts_of
+from everview.plan.rules.carrying import NotApartError, Rows, Scope, certain, equates, links
 from everview.sql.calls import aggregate_names, aggregates
 
 
@@ -131,7 +132,7 @@ def _select(query: exp.Select, named: Mapping[str, Rows], around: Scope | None =
     """A SELECT; one that is linked to the rows ``around`` it sees rows of one partition only."""
     scope = _from(query, named)
     where = query.args.get("where")
-    conditions = list(parts(where.this)) if where is not None else []
+    conditions = list(conjuncts_of(where.this)) if where is not None else []
     linked = around is not None and any(links(part, scope, around) for part in conditions)
     for found in _subqueries(query):
         _check_subquery(found, scope, named, conditions)
@@ -235,7 +236,7 @@ def _from(query: exp.Select, named: Mapping[str, Rows]) -> Scope:
     _enter(scope, first.this, named)
     joins = [*(first.this.args.get("joins") or ()), *(query.args.get("joins") or ())]
     where = query.args.get("where")
-    asked = list(parts(where.this)) if where is not None else []
+    asked = list(conjuncts_of(where.this)) if where is not None else []
     for join in joins:
         _join(scope, join, asked, named)
     return scope
@@ -298,7 +299,7 @@ def _join(scope: Scope, join: exp.Join, asked: Sequence[exp.Expr], named: Mappin
             raise NotApartError("constants without a match")
         return
     conditions = [
-        *(parts(on) if on is not None else ()),
+        *(conjuncts_of(on) if on is not None else ()),
         *(asked if not side and kind in ("", "INNER", "CROSS") else ()),
     ]
     one = Scope({**scope.sources, alias: rows}, before, False)
