@@ -134,7 +134,7 @@ def run(name: str, operations: int, profile: bool) -> dict[str, object]:
 
 def grow(sizes: list[int], changes: int = 1_000, epochs: int = 12) -> list[dict[str, object]]:
     """What a change costs while the base grows: all of q1 to q4 at once, groups of ten rows."""
-    found = []
+    found: list[dict[str, object]] = []
     for size in sizes:
         views = {name: text for run in ("q1", "q2", "q3", "q4") for name, text in VIEWS[run].items()}
         with tempfile.TemporaryDirectory() as folder:

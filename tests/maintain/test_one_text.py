@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,7 +77,12 @@ def test_notices_of_all_views_come_together(db: everview.Database) -> None:
 def test_views_of_a_template_are_compiled_once(db: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[object] = []
     compile_again = Plans._compiled
-    monkeypatch.setattr(Plans, "_compiled", lambda self, *said: compiled.append(said) or compile_again(self, *said))
+
+    def counted(self: Plans, *said: Any) -> Any:
+        compiled.append(said)
+        return compile_again(self, *said)
+
+    monkeypatch.setattr(Plans, "_compiled", counted)
     db.sql("".join(map(text, range(30))))
     assert len(compiled) == 1
     with everview.open(db.store.directory, create=False) as again:  # type: ignore[attr-defined]

@@ -84,6 +84,9 @@ class Watched:
     def read(self, table: StateTable, keys: Bytes, as_of: int) -> Bytes:
         return self.reader.read(table, keys, as_of)
 
+    def get(self, table: StateTable, key: bytes, as_of: int) -> bytes | None:
+        return self.reader.get(table, key, as_of)
+
     def scan(
         self, table: StateTable, prefix: bytes, as_of: int, limit: int | None = None, after: bytes | None = None
     ) -> Records:

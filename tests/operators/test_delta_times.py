@@ -71,6 +71,9 @@ class Held:
     def write_bags(self, table: StateTable, changes: BagRows) -> BagEnds:
         raise AssertionError
 
+    def add_to_bags(self, table: StateTable, changes: BagRows) -> None:
+        raise AssertionError
+
 
 @functools.cache
 def planned(schema: Schema, query: str) -> MaintenancePlan:
@@ -100,7 +103,7 @@ class Replicated:
 
     @property
     def work(self) -> Work:
-        return Work(self.bound, self.held, Quarantine(self.plan.users))
+        return Work(self.bound, self.held, Quarantine(self.plan))
 
     def epoch(self, batches: Sequence[pa.Table], *, packed: bool = False) -> pa.Table:
         logs = [LogBatch(self.table, node, entries, before_images=False) for node, entries in enumerate(batches)]
@@ -459,7 +462,7 @@ def tickets() -> Replicated:
 
 def told(changes: pa.Table) -> list[tuple[object, ...]]:
     rows = [(row["t.assigned"], row["t.k"], row["t.status"], row[WEIGHT]) for row in changes.to_pylist()]
-    return sorted(rows, key=lambda row: row[-1])
+    return sorted(rows, key=lambda row: int(str(row[-1])))
 
 
 FIRST, SECOND = update(2, 5, assigned="rliu"), update(2, 9, assigned="cjin")

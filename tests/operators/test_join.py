@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pytest
 
@@ -29,7 +30,7 @@ CONDITIONS = {
     "two keys": "a.k = b.k AND a.id = b.w",
     "one key twice": "a.k = b.k AND a.k = b.w",
 }
-ROWS = {
+ROWS: dict[str, dict[str, Sequence[object]]] = {
     "a": {"id": range(6), "k": [None, 0, 1, 2], "v": [None, "x", "xx", "xxxx"]},
     "b": {"id": range(6), "k": [None, 0, 1, 2], "w": [None, 0, 1, 2, 3]},
 }

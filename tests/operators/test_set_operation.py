@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from everview.change.schema import Schema
@@ -11,7 +13,7 @@ from tests.oracle.maintained import bag
 A = Schema.of({"id": "BIGINT", "k": "INTEGER", "t": "VARCHAR"}, key=["id"])
 B = Schema.of({"id": "BIGINT", "k": "BIGINT", "x": "DOUBLE"}, key=["id"])
 TABLES = {"a": A, "b": B}
-ROWS = {
+ROWS: dict[str, dict[str, Sequence[object]]] = {
     "a": {"id": range(8), "k": [None, 0, 1], "t": [None, "0", "1.5"]},
     "b": {"id": range(8), "k": [None, 0, 1], "x": [None, 0.0, -0.0, 1.5]},
 }

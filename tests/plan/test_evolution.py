@@ -77,7 +77,7 @@ def test_members_that_are_gone_do_not_come_back() -> None:
     before = planned("over_5", "over_9")
     after = continued(planned("over_5"), before)
     (constants,) = {step.constants for step in after.steps if step.constants}
-    assert constants is not None and constants.members == (("5",),)
+    assert constants.members == (("5",),)
 
 
 def test_plans_can_go_on_from_any_order_of_views() -> None:

@@ -94,9 +94,10 @@ class Sources(Expressions):
             kind = self.pick(["JOIN", "LEFT JOIN", "CROSS JOIN", "FULL JOIN"])
             scope.atoms += atoms
             return f"{text} {kind} {item}" + ("" if kind == "CROSS JOIN" else f" ON {on}")
-        on = self.equality(scope.atoms if word == "," else near, atoms)
-        if on is None:
+        equality = self.equality(scope.atoms if word == "," else near, atoms)
+        if equality is None:
             return text
+        on = equality
         if word == ",":
             scope.commas.append(on)
             scope.chain = len(scope.atoms)
