@@ -74,7 +74,7 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value", "canonical"), TAKEN, ids=lambda v: repr(v)[:30])
+@pytest.mark.parametrize(("text", "value", "canonical"), TAKEN, ids=lambda v: repr(v).partition(" at 0x")[0][:30])
 def test_a_value_is_taken_in_canonical_form(text: str, value: object, canonical: object) -> None:
     taken = checker(parse_type(text))(value)
     assert taken == canonical
@@ -139,7 +139,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value", "reason"), REFUSED, ids=lambda v: str(shown(v))[:30])
+@pytest.mark.parametrize(("text", "value", "reason"), REFUSED, ids=lambda v: str(shown(v)).partition(" at 0x")[0][:30])
 def test_a_value_that_does_not_fit_is_refused_with_the_reason(text: str, value: object, reason: str) -> None:
     with pytest.raises(Refused, match=reason.replace("(", r"\(").replace("[", r"\[")):
         checker(parse_type(text))(value)
