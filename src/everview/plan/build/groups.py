@@ -66,6 +66,8 @@ def build_groups(stage: Stage, query: exp.Expr, links: list[Link]) -> dict[str, 
             call = calls.aggregate(context, relation, tree, context.names.fresh(calls.function_of(tree)))
             made.append(call)
             known[text] = call.field.name
+    if not groups and not made:  # HAVING alone: the one row has to hold something
+        made.append(calls.aggregate(context, relation, exp.Count(this=exp.Star()), context.names.fresh("count")))
     at = {expression.sql: number for number, (_, expression) in enumerate(groups)}
     numbers = tuple(tuple(at[text] for text in dict.fromkeys([*one, *linked])) for one in texts) if several else ()
     number = Field(context.names.fresh("set"), BIGINT, nullable=False, hidden=True) if several else None
