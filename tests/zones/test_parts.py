@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -13,68 +14,110 @@ from hypothesis import strategies as st
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import DefinitionError, EpochError, EverviewError, StaleEpochError
 from everview.log import source
-from everview.log.source import share_out
+from everview.log.source import Share, described, share_out
+from everview.log.workers import end_quietly
+from everview.maintain.tasks import Chunk, EpochTask
+from everview.operators.routing import REGIONS, dealt_out, owners
 from everview.store.contract import Begun, Damage
-from everview.zones import blocks
+from everview.zones.blocks import Block, from_spark, table_bytes, to_spark
 from everview.zones.pipeline import told
 from everview.zones.reports import Report, require_whole, total
-from everview.zones.servers import owners
+from everview.zones.stage_task import Reading
 
 slices_of_nodes = st.lists(st.integers(1, 200_000), min_size=1, max_size=6).map(
     lambda sizes: [Slice(node, 100 * node, 100 * node + size) for node, size in enumerate(sizes, 1)]
 )
-some_keys = st.lists(st.binary(min_size=1, max_size=8), min_size=1, max_size=200).map(
-    lambda keys: pa.array(keys, pa.large_binary())
-)
+zones = st.text(min_size=1, max_size=5)
 
 
 @given(slices_of_nodes, st.integers(1, 8))
-def test_shares_cover_every_entry_once_and_are_of_one_size(slices: list[Slice], tasks: int) -> None:
-    shares = share_out(slices, tasks)
-    covered = [(p.node, n) for share in shares for p in share for n in (p.after, p.upto)]
-    assert len(shares) <= tasks
+def test_shares_are_whole_logs_dealt_out_evenly(slices: list[Slice], tasks: int) -> None:
     begun = _begun(Frontier({p.node: p.after for p in slices}), Frontier({p.node: p.upto for p in slices}))
-    require_whole(begun, itertools.chain(*shares))
-    sizes = [sum(map(len, share)) for share in shares]
-    assert max(sizes) - min(sizes) <= 1 and covered
-    assert len(shares) == 1 or min(sizes) >= source.WORTH_A_TASK
+    shares = share_out(begun, EpochTask("plan"), tasks)
+    given_out = list(itertools.chain(*(share.slices for share in shares)))
+    require_whole(begun, given_out)
+    assert len(given_out) == len(slices)
+    assert [share.leads for share in shares] == [True] + [False] * (len(shares) - 1)
+    sizes = [sum(map(len, share.slices)) for share in shares]
+    assert len(shares) <= tasks and max(sizes) - min(sizes) <= max(map(len, slices))
+    assert len(shares) == 1 or sum(sizes) // len(shares) >= source.WORTH_A_TASK
 
 
-@given(some_keys, st.integers(1, 8), st.integers(1, 20))
-def test_a_part_of_the_store_is_written_by_as_few_servers_as_possible(keys: pa.Array, parts: int, servers: int) -> None:
-    found = owners(keys, parts, servers)
-    part = owners(keys, parts, parts)
+def test_logs_of_an_epoch_that_must_be_read_in_one_place_are() -> None:
+    begun = _begun(Frontier(), Frontier({1: 50_000, 2: 60_000}))
+    assert len(share_out(begun, EpochTask("plan"), 4)) == 2
+    (share,) = share_out(begun, EpochTask("plan", alone=True), 4)
+    assert set(share.slices) == {Slice(1, 0, 50_000), Slice(2, 0, 60_000)} and share.leads
+
+
+def test_a_build_shares_out_pieces_of_its_chunk_and_the_logs_once_it_has_rows() -> None:
+    begun = _begun(Frontier(), Frontier({1: 5, 2: 6}))
+    first = Chunk("orders", cuts=(b"c", b"f"))
+    shares = share_out(begun, EpochTask("plan", chunk=first), 2)
+    assert [(share.slices, share.pieces) for share in shares] == [((), (0, 2)), ((), (1,))]
+    later = Chunk("orders", after=b"k")
+    (share,) = share_out(begun, EpochTask("plan", chunk=later), 2)
+    assert len(share.slices) == 2 and share.pieces == (0,)
+
+
+@given(st.lists(st.integers(0, 9), max_size=4, unique=True), st.lists(st.integers(0, 9), max_size=3), st.booleans())
+def test_a_share_reads_as_it_was_described(nodes: list[int], pieces: list[int], leads: bool) -> None:
+    slices = tuple(Slice(node, 3, 7) for node in nodes)
+    rows = described(Share(3, slices, tuple(pieces), leads))
+    assert Reading.of(3, iter([rows])) == Reading(slices, tuple(pieces), leads)
+
+
+@given(zones, st.integers(1, 20))
+def test_servers_own_equally_many_regions(zone: str, servers: int) -> None:
+    dealt = dealt_out(zone, servers)
+    counts = np.bincount(dealt, minlength=servers)
+    assert len(dealt) == REGIONS and counts.min() > 0 and counts.max() <= -(-REGIONS // servers)
+
+
+@given(zones, st.integers(1, 12))
+def test_a_server_that_comes_moves_little_more_than_its_share(zone: str, servers: int) -> None:
+    moved = np.count_nonzero(dealt_out(zone, servers) != dealt_out(zone, servers + 1))
+    assert moved <= 2.5 * REGIONS / (servers + 1)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=8), min_size=1, max_size=200), zones, st.integers(1, 20))
+def test_a_key_has_one_owner_wherever_it_comes_from(keys: list[bytes], zone: str, servers: int) -> None:
+    found = owners(pa.array(keys, pa.large_binary()), zone, servers)
     assert found.min() >= 0 and found.max() < servers
-    assert (owners(keys.take(pa.array(np.arange(len(keys))[::-1])), parts, servers) == found[::-1]).all()
-    if servers <= parts:
-        assert all(len(set(found[part == number])) <= 1 for number in range(parts))
-    else:
-        assert (found % parts == part).all()
+    assert (owners(pa.array(keys[::-1], pa.large_binary()), zone, servers) == found[::-1]).all()
 
 
-def test_every_server_owns_something() -> None:
-    keys = pa.array([number.to_bytes(4, "big") for number in range(10_000)], pa.large_binary())
-    for servers in range(1, 12):
-        assert set(owners(keys, 4, servers).tolist()) == set(range(servers))
+def test_zones_are_dealt_out_differently() -> None:
+    assert (dealt_out("customer", 4) != dealt_out("note", 4)).any()
 
 
 def test_no_server_is_refused() -> None:
     with pytest.raises(DefinitionError):
-        owners(pa.array([b"a"], pa.large_binary()), 4, 0)
+        owners(pa.array([b"a", b"b"], pa.large_binary()), "zone", 0)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers())), st.integers(1, 5))
-def test_blocks_bring_each_row_to_its_server(rows: list[tuple[int, int]], size: int) -> None:
-    table = pa.table({"value": pa.array([str(value) for _, value in rows], pa.string())})
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "ROWS", size)
-        made = list(blocks.cut(table, np.array([server for server, _ in rows], np.int64), 7))
-    arrived = blocks.from_spark(blocks.to_spark(made))
-    assert arrived == made
-    assert all(block.subject == 7 and 0 < len(block.table) <= size for block in arrived)
-    for server in range(4):
-        values = [value for block in arrived if block.server == server for value in block.table["value"].to_pylist()]
-        assert values == [str(value) for owner, value in rows if owner == server]
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-1, 9), st.lists(st.integers(0, 9)))))
+def test_blocks_travel_as_spark_rows(made: list[tuple[int, int, list[int]]]) -> None:
+    sent = [Block(server, subject, table_bytes(pa.table({"v": values}))) for server, subject, values in made]
+    arrived = from_spark(to_spark(sent))
+    assert arrived == sent
+    assert [block.table["v"].to_pylist() for block in arrived] == [values for _, _, values in made]
+
+
+def test_a_worker_whose_connection_is_closed_ends_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr("os._exit", ended.append)
+
+    def hung_up(connection: object, authenticated: bool) -> int:
+        raise BrokenPipeError
+
+    daemon = SimpleNamespace(worker=hung_up)
+    end_quietly(daemon)
+    daemon.worker(None, True)
+    assert ended == [1]
+    daemon = SimpleNamespace(worker=lambda connection, authenticated: 7)
+    end_quietly(daemon)
+    assert daemon.worker(None, True) == 7
 
 
 def _begun(start: Frontier, frontier: Frontier) -> Begun:

@@ -19,16 +19,15 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from everview.client.database import Database
-from everview.client.database import open as open_database
-from everview.errors import DamagedEntryError, DefinitionError, LogTrimmedError
-from everview.store.contract import Begun, Store
+from everview.errors import DamagedEntryError, DefinitionError, LeaseTakenError, LogTrimmedError
+from everview.maintain.tasks import EpochTask
+from everview.operators.runner import Outcome
+from everview.store.contract import Begun
 from everview.store.embedded.layout import LOG
-from everview.zones.distributor import Distributor
-from everview.zones.epoch import EpochRunner
+from everview.zones.epoch import SparkEpochs
 from everview.zones.pipeline import Pipeline
-from everview.zones.reports import EpochReport
-from everview.zones.view_server import ViewServer
-from tests.zones.shop import assert_view_is_right, open_shop, trade, write
+from everview.zones.stage_task import StageTask
+from tests.zones.shop import assert_all_is_right, open_shop, trade, write
 from tests.zones.victim import OPERATIONS
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -42,9 +41,9 @@ def test_the_view_equals_recomputation_at_every_epoch(shop: Database, spark: Spa
         for seed in range(6):
             trade(shop, 10, seed)
             pipeline.drain(timeout=PATIENCE)
-            assert_view_is_right(shop.store)
+            assert_all_is_right(shop)
     reports = list(pipeline.reports)
-    assert [report.epoch for report in reports] == list(range(1, len(reports) + 1))
+    assert all(before.epoch < report.epoch for before, report in itertools.pairwise(reports))
     assert all(report.start == before.frontier for before, report in itertools.pairwise(reports))
     assert all(report.counts["entries"] == report.operations <= 200 for report in reports)
 
@@ -55,7 +54,7 @@ def test_a_checkpoint_that_is_lost_between_runs(shop: Database, spark: SparkSess
         Pipeline(
             tmp_path / "store", spark=spark, servers=servers, operations=100, checkpoint=tmp_path / "checkpoint"
         ).catch_up()
-        assert_view_is_right(shop.store)
+        assert_all_is_right(shop)
         if seed == 0:
             shutil.rmtree(tmp_path / "checkpoint")
 
@@ -66,6 +65,7 @@ def test_a_driver_killed_in_an_epoch_loses_nothing_and_repeats_nothing(
 ) -> None:
     store, folder = tmp_path / "store", tmp_path / "checkpoint"
     with open_shop(store) as db:
+        before = db.store.views.committed("main").epoch
         trade(db, 20, seed=1)
         victim = subprocess.run(
             [sys.executable, "-m", "tests.zones.victim", str(store), str(folder), moment],
@@ -75,48 +75,50 @@ def test_a_driver_killed_in_an_epoch_loses_nothing_and_repeats_nothing(
         )
         assert victim.returncode == -signal.SIGKILL
         views = db.store.views
-        assert views.committed("main").epoch == (2 if moment == "committed" else 1)
+        assert views.committed("main").epoch == before + (2 if moment == "committed" else 1)
         assert (views.begun("main") is None) == (moment == "committed")
         if checkpoint == "lost":
             shutil.rmtree(folder)
         trade(db, 5, seed=2)
         Pipeline(store, spark=spark, servers=3, operations=OPERATIONS, checkpoint=folder).catch_up()
-        assert_view_is_right(db.store)
+        assert_all_is_right(db)
 
 
 @dataclass(frozen=True)
 class FailingOnce:
     """A task that does its work, says so, and then fails: the first time in an epoch."""
 
-    task: Distributor | ViewServer
+    task: StageTask
     marks: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from self.task(batches)
         try:
-            os.close(os.open(f"{self.marks}/{type(self.task).__name__}-{self.task.epoch}", os.O_CREAT | os.O_EXCL))
+            os.close(os.open(f"{self.marks}/{self.task.epoch}-{self.task.stage}", os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             return
         raise RuntimeError("the executor is gone")
 
 
-class Unlucky(EpochRunner):
-    """Every first task of each kind in an epoch fails after it has done its work."""
+class Unlucky(Pipeline):
+    """The first task of every stage of an epoch fails after it has done its work."""
 
-    def distributor(self, begun: Begun) -> Distributor:
-        return FailingOnce(super().distributor(begun), str(Path(self.place).parent / "marks"))  # type: ignore[return-value]
-
-    def view_server(self, begun: Begun) -> ViewServer:
-        return FailingOnce(super().view_server(begun), str(Path(self.place).parent / "marks"))  # type: ignore[return-value]
+    class EPOCHS(SparkEpochs):
+        def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
+            task = super().stage_task(begun, stage, servers)
+            return FailingOnce(task, str(Path(self.place).parent / "marks"))  # type: ignore[return-value]
 
 
 def test_tasks_that_are_retried_change_nothing(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+    shop.sql("CREATE MATERIALIZED VIEW dear AS SELECT * FROM orders WHERE amount > 10")
+    shop.sql("CREATE MATERIALIZED VIEW popular AS SELECT count(*) AS n FROM totals WHERE orders > 1")
     marks = tmp_path / "marks"
     marks.mkdir()
     trade(shop, 20, seed=1)
-    Pipeline(tmp_path / "store", spark=spark, operations=150, runner=Unlucky).catch_up()
-    commit = assert_view_is_right(shop.store)
-    assert len(list(marks.iterdir())) == 2 * commit.epoch > 2
+    pipeline = Unlucky(tmp_path / "store", spark=spark, operations=150)
+    pipeline.catch_up()
+    assert_all_is_right(shop)
+    assert len(list(marks.iterdir())) == 3 * len(pipeline.reports) > 3
 
 
 def test_an_entry_that_cannot_be_read_is_set_aside_and_the_rest_goes_on(
@@ -142,27 +144,32 @@ def _damage_last_block(db: Database) -> None:
     db.store._update_base(work)  # type: ignore[attr-defined]
 
 
-class Broken(EpochRunner):
-    """Its view servers take away what was never there."""
+@dataclass(frozen=True)
+class Raising(StageTask):
+    """A task that finds something wrong."""
 
-    def view_server(self, begun: Begun) -> ViewServer:
-        return _Raising(self.place, begun.epoch, begun.base, begun.plan)
-
-
-class _Raising(ViewServer):
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         list(batches)
+        yield from ()
         raise DamagedEntryError("view totals: group 7 does not add up", hint="rebuild the view")
 
 
+class Broken(Pipeline):
+    class EPOCHS(SparkEpochs):
+        def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
+            task = super().stage_task(begun, stage, servers)
+            return Raising(**vars(task)) if stage == 2 else task
+
+
 def test_what_fails_in_a_task_reaches_the_caller_as_it_was(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+    before = shop.store.views.committed("main").epoch
     trade(shop, 2, seed=1)
     with pytest.raises(DamagedEntryError, match="group 7") as found:
-        Pipeline(tmp_path / "store", spark=spark, runner=Broken).catch_up()
+        Broken(tmp_path / "store", spark=spark).catch_up()
     assert found.value.hint == "rebuild the view"
-    assert shop.store.views.committed("main").epoch == 0
+    assert shop.store.views.committed("main").epoch == before
     Pipeline(tmp_path / "store", spark=spark).catch_up()
-    assert_view_is_right(shop.store)
+    assert_all_is_right(shop)
 
 
 def test_a_log_that_was_trimmed_too_early_names_the_views_to_rebuild(
@@ -175,29 +182,42 @@ def test_a_log_that_was_trimmed_too_early_names_the_views_to_rebuild(
     assert found.value.hint == "rebuild its views: totals"
 
 
-class Watched(EpochRunner):
+class Watched(Pipeline):
     """Says when an epoch has begun its work."""
 
-    inside = threading.Event()
+    class EPOCHS(SparkEpochs):
+        inside = threading.Event()
 
-    def run(self, store: Store, begun: Begun, descriptors: DataFrame) -> EpochReport:
-        self.inside.set()
-        return super().run(store, begun, descriptors)
+        def over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
+            self.inside.set()
+            return super().over(begun, task, descriptors)
 
 
 def test_a_pipeline_that_is_stopped_in_an_epoch_is_resumed_by_the_next(
     shop: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
     trade(shop, 10, seed=1)
-    with Pipeline(tmp_path / "store", spark=spark, runner=Watched):
-        assert Watched.inside.wait(PATIENCE)
+    with Watched(tmp_path / "store", spark=spark):
+        assert Watched.EPOCHS.inside.wait(PATIENCE)
     Pipeline(tmp_path / "store", spark=spark).catch_up()
-    assert_view_is_right(shop.store)
+    assert_all_is_right(shop)
 
 
-def test_a_log_without_before_images_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with open_database(tmp_path / "store", before_images=False), pytest.raises(DefinitionError, match="before-images"):
-        Pipeline(tmp_path / "store", spark=spark).catch_up()
+def test_logs_without_before_images(spark: SparkSession, tmp_path: Path) -> None:
+    with open_shop(tmp_path / "store", before_images=False) as db:
+        for seed in range(2):
+            trade(db, 10, seed)
+            Pipeline(tmp_path / "store", spark=spark, operations=100).catch_up()
+            assert_all_is_right(db)
+
+
+def test_a_second_pipeline_is_refused_while_one_runs(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+    with (
+        Pipeline(tmp_path / "store", spark=spark),
+        pytest.raises(LeaseTakenError, match=f"process {os.getpid()}"),
+    ):
+        Pipeline(tmp_path / "store", spark=spark).start()
+    Pipeline(tmp_path / "store", spark=spark).catch_up()
 
 
 def test_a_pipeline_runs_once_and_can_be_waited_for_only_while_it_runs(
@@ -216,5 +236,5 @@ def test_the_settings_of_a_session_that_is_handed_in_stay_as_they_are(spark: Spa
     with open_shop(tmp_path / "store") as db:
         trade(db, 1, seed=1)
         Pipeline(tmp_path / "store", spark=theirs).catch_up()
-        assert_view_is_right(db.store)
+        assert_all_is_right(db)
     assert theirs.conf.get("spark.sql.adaptive.enabled") == "true"

@@ -10,8 +10,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from everview.change.frontier import Slice
 from everview.client.database import Database
-from everview.log.source import LogPartition, LogReader
-from tests.zones.shop import finish, write
+from everview.log.source import LogReader, Share
+from everview.maintain.tasks import EpochTask
+from tests.zones.by_hand import ByHand
+from tests.zones.shop import trade, write
 
 LIMIT = ReadMaxRows(100)
 
@@ -26,7 +28,7 @@ def reader(shop: Database, tmp_path: Path) -> Iterator[LogReader]:
 def _finish(shop: Database) -> None:
     begun = shop.store.views.begun("main")
     assert begun is not None
-    finish(shop.store, begun, [begun.start.slices_to(begun.frontier)], 1)
+    ByHand(shop).finish(begun, servers=1, tasks=1)
 
 
 def test_nothing_new_is_the_offset_spark_has(shop: Database, reader: LogReader) -> None:
@@ -43,7 +45,7 @@ def test_growth_begins_an_epoch_and_its_number_is_the_offset(shop: Database, rea
     assert begun is not None
     assert offset == {"epoch": begun.epoch, "frontier": str(begun.frontier)}
     (partition,) = reader.partitions(start, offset)
-    assert partition == LogPartition(begun.epoch, begun.start.slices_to(begun.frontier))
+    assert partition == Share(begun.epoch, begun.start.slices_to(begun.frontier), leads=True)
     (rows,) = reader.read(partition)
     slices = [Slice(row["node"], row["after"], row["upto"]) for row in rows.to_pylist()]
     assert slices == list(partition.slices) and {row["epoch"] for row in rows.to_pylist()} == {begun.epoch}
@@ -96,3 +98,40 @@ def test_available_now_stops_at_what_was_there(shop: Database, reader: LogReader
     _finish(shop)
     assert shop.store.views.committed("main").frontier == target
     assert reader.latestOffset(offset, LIMIT) == offset
+
+
+def _alone(shop: Database) -> bool:
+    begun = shop.store.views.begun("main")
+    assert begun is not None
+    return EpochTask.from_bytes(begun.plan).alone
+
+
+def test_an_epoch_in_which_a_region_may_have_moved_is_read_in_one_place(shop: Database, reader: LogReader) -> None:
+    """The reader knows nothing of what was before its first epoch, so that one is read in one place
+    too."""
+    start, offset = {}, reader.initialOffset()
+    moves = [False, False, True, False]
+    for seed, moved in enumerate(moves):
+        trade(shop, 3, seed)
+        if moved:
+            node = shop.topology.add_node()
+            shop.topology.move(shop.topology.regions()[0].first, node)
+            trade(shop, 3, seed)
+        start, offset = offset, reader.latestOffset(offset, LIMIT)
+        assert _alone(shop) == (seed == 0 or moved)
+        assert len(reader.partitions(start, offset)) == 1
+        _finish(shop)
+
+
+def test_an_epoch_that_was_begun_before_is_taken_as_it_was(shop: Database, reader: LogReader) -> None:
+    write(shop, ("put", [{"id": 1}]))
+    ByHand(shop).begin()
+    reader.latestOffset(reader.initialOffset(), LIMIT)
+    assert not _alone(shop)
+
+
+def test_a_group_without_views_has_no_epochs(shop: Database, reader: LogReader) -> None:
+    shop.sql("DROP MATERIALIZED VIEW totals; FLUSH")
+    write(shop, ("put", [{"id": 1}]))
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, LIMIT) == start

@@ -1,6 +1,6 @@
 """A driver that dies: ``python -m tests.zones.victim <store> <checkpoint> <moment>``.
 
-It maintains the view and kills itself, with no chance to clean up, in its second epoch.
+It maintains the views and kills itself, with no chance to clean up, in its second epoch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from everview.store.embedded.views import EmbeddedViews
-from everview.zones.epoch import EpochRunner
+from everview.zones.epoch import SparkEpochs
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
 
@@ -41,7 +41,7 @@ def dying(method: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
 
 
 MOMENTS = {
-    "begun": lambda: setattr(EpochRunner, "run", dying(EpochRunner.run, after=False)),
+    "begun": lambda: setattr(SparkEpochs, "over", dying(SparkEpochs.over, after=False)),
     "written": lambda: setattr(EmbeddedViews, "commit", dying(EmbeddedViews.commit, after=False)),
     "committed": lambda: setattr(EmbeddedViews, "commit", dying(EmbeddedViews.commit, after=True)),
 }

@@ -92,7 +92,7 @@ def share_out(begun: Begun, task: EpochTask, tasks: int) -> list[Share]:
     slices are dealt out first, each to the task that has least."""
     slices = begun.start.slices_to(begun.frontier) if task.chunk is None or task.chunk.reads_log else ()
     pieces = range(len(task.chunk.pieces())) if task.chunk is not None and task.chunk.table is not None else range(0)
-    worth = sum(map(len, slices)) // WORTH_A_TASK
+    worth = min(len(slices), sum(map(len, slices)) // WORTH_A_TASK)
     count = 1 if task.alone else max(1, min(tasks, max(worth, len(pieces))))
     dealt: list[list[Slice]] = [[] for _ in range(count)]
     load = [0] * count

@@ -95,12 +95,16 @@ class SparkEpochs(Epochs):
         stages = len(self.plans.load(task.plan).stages)
         frame = descriptors
         for stage in range(1, stages + 1):
-            work = StageTask(self.place, begun.group, begun.epoch, str(begun.frontier), task.to_bytes(), stage, servers)
+            work = self.stage_task(begun, stage, servers)
             frame = (frame if stage == 1 else frame.repartitionById(servers, "server")).mapInArrow(
                 work, blocks.SPARK_SCHEMA
             )
         found = frame.filter(f"subject = {REPORT}").select("content").collect()
         return [Report.from_json(bytes(row.content)) for row in found]
+
+    def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
+        """What each task of a stage does."""
+        return StageTask(self.place, begun.group, begun.epoch, str(begun.frontier), begun.plan, stage, servers)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,9 @@ class Pipeline:
     forgotten at the end. ``wait`` is how long to wait for another pipeline of the store to end.
     """
 
+    EPOCHS = SparkEpochs
+    """What does the work of epochs."""
+
     def __init__(
         self,
         place: str | Path,
@@ -130,7 +133,7 @@ class Pipeline:
         return maintainer
 
     def _epochs(self, store: Store, catalog: Catalog, plans: Plans) -> SparkEpochs:
-        found = SparkEpochs(store, catalog, plans, self._spark, self.place, lambda: self.servers)
+        found = self.EPOCHS(store, catalog, plans, self._spark, self.place, lambda: self.servers)
         found.reported = self.reports.append
         return found
 
