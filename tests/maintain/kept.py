@@ -25,7 +25,6 @@ from everview.operators.members import tags_of
 from everview.operators.quarantine import Unvalued, listed
 from everview.operators.view_reader import ViewReader
 from everview.plan.maintenance import Shape
-from everview.store.contract import Table
 from everview.store.embedded.store import EmbeddedStore
 from tests.oracle.base import emptied
 from tests.oracle.maintained import bag
@@ -41,12 +40,12 @@ class Kept:
     """Views are recorded by :meth:`sql` and built by :meth:`turn`, a chunk of ``chunk`` rows or an epoch
     of ``operations`` writes at a time."""
 
-    def __init__(self, path: Path, *, chunk: int = 3, operations: int = 4, tables: str = TABLES) -> None:
-        self.db = everview.open(path, durability="none", map_size=1 << 28)
+    def __init__(self, path: Path, *, chunk: int = 3, operations: int = 4, before_images: bool = True) -> None:
+        self.db = everview.open(path, durability="none", map_size=1 << 28, before_images=before_images)
         self.maintainer = Maintainer(self.store, self.db.catalog, operations, chunk)
         self._past: dict[Frontier, dict[str, pa.Table]] = {}
         self.remember()
-        self.sql(tables)
+        self.sql(TABLES)
 
     @property
     def store(self) -> EmbeddedStore:
@@ -199,13 +198,9 @@ class Kept:
 
 
 @contextlib.contextmanager
-def kept(path: Path, *, chunk: int = 3, operations: int = 4, tables: str = TABLES) -> Iterator[Kept]:
-    found = Kept(path / "store", chunk=chunk, operations=operations, tables=tables)
+def kept(path: Path, *, chunk: int = 3, operations: int = 4, before_images: bool = True) -> Iterator[Kept]:
+    found = Kept(path / "store", chunk=chunk, operations=operations, before_images=before_images)
     try:
         yield found
     finally:
         found.close()
-
-
-def table_of(kept: Kept, name: str) -> Table:
-    return kept.db.catalog.table(name)

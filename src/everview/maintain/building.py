@@ -30,7 +30,7 @@ from dataclasses import replace
 
 from everview.catalog import Catalog, Draft, GroupKind, IndexDefinition, Maintained, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
-from everview.errors import ConflictError
+from everview.errors import ConflictError, EpochError
 from everview.maintain.builds import Build, builds_of
 from everview.maintain.chunks import next_chunk
 from everview.maintain.epochs import Epochs
@@ -106,10 +106,17 @@ class Builder:
     # -------------------------------------------------------------- chunks
 
     def advance(self, build: Build) -> Build:
-        """One epoch of a build: the next chunk, or a step along the log."""
+        """One epoch of a build: the next chunk, or a step along the log. Where a chunk was interrupted
+        whose rows nobody can tell any more, the build is given up, and its views wait for another."""
         begun = self.store.views.begun(build.group)
         if begun is not None:
-            self.epochs.run(begun)
+            try:
+                self.epochs.run(begun)
+            except EpochError as error:
+                if type(error) is not EpochError or self.store.log.guarantees.before_images:
+                    raise
+                self.abandon(build)
+                return build
         committed = self.store.views.committed(build.group)
         if build.chunk is None:
             goal = self.store.log.latest()
@@ -129,11 +136,12 @@ class Builder:
             if chunk.table is not None:
                 table = self.plans.load(build.plan).tables[chunk.table]
                 chunk = next_chunk(snapshot, table, chunk.after, self.chunk, chunk.loaded)
-            frontier = snapshot.frontier
-        base = self.store.views.committed(build.group).epoch
-        build = self._recorded(replace(build, chunk=chunk, base=base, started=True))
-        task = EpochTask(build.plan, first=base == 0, chunk=chunk)
-        self.epochs.run(self.store.views.begin(build.group, frontier, task.to_bytes()))
+            base = self.store.views.committed(build.group).epoch
+            build = self._recorded(replace(build, chunk=chunk, base=base, started=True))
+            task = EpochTask(build.plan, first=base == 0, chunk=chunk)
+            begun = self.store.views.begin(build.group, snapshot.frontier, task.to_bytes())
+            with self.epochs.holding(snapshot):
+                self.epochs.run(begun)
         return self.advance(build)
 
     def _as_defined(self, build: Build) -> Build:

@@ -114,7 +114,7 @@ def _with_images(table: Table, batches: Sequence[LogBatch]) -> Sequence[LogBatch
         raise EpochError(
             f"the rows of table {table.name} at the frontier of an interrupted build are not known any more",
             detail="its log does not tell what writes found",
-            hint="drop the view that was being built, and create it again",
+            hint="the build has to begin anew",
         )
     return batches
 

@@ -7,7 +7,8 @@ next one takes the logs a bounded step further.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -22,7 +23,7 @@ from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.runner import Outcome, Runner
-from everview.store.contract import Begun, Commit, Damage, Puts, StateTable, Store
+from everview.store.contract import Begun, Commit, Damage, Puts, Snapshot, StateTable, Store
 
 OPERATIONS = 100_000
 """Log entries that an epoch takes at most, unless told otherwise."""
@@ -45,6 +46,7 @@ class Epochs:
         self.catalog = catalog
         self.plans = plans
         self._runners: dict[tuple[str, bool], Runner] = {}
+        self._held: Snapshot | None = None
 
     def finish(self, group: str) -> Done | None:
         """Do the epoch that is under way, if one is."""
@@ -99,10 +101,28 @@ class Epochs:
         known = [found for batch in batches if (found := loaded_entries(batch, chunk)) is not None]
         rows: dict[str, pa.Table] = {}
         if chunk.table is not None:
-            with self.store.snapshot() as snapshot:
+            with self._at(begun.frontier) as snapshot:
                 table = runner.bound.tables[chunk.table]
                 rows[chunk.table] = rows_at(self.store, snapshot, table, chunk, begun.frontier)
         return replace(runner.take(self.store, begun, known, rows), damaged=damaged)
+
+    @contextmanager
+    def holding(self, snapshot: Snapshot) -> Iterator[None]:
+        """Let epochs at the snapshot's frontier read it: then nothing is to be undone."""
+        self._held = snapshot
+        try:
+            yield
+        finally:
+            self._held = None
+
+    @contextmanager
+    def _at(self, frontier: Frontier) -> Iterator[Snapshot]:
+        """A snapshot that has reached a frontier."""
+        if self._held is not None and self._held.frontier == frontier:
+            yield self._held
+            return
+        with self.store.snapshot() as snapshot:
+            yield snapshot
 
     def _adopt(self, bound: BoundPlan, begun: Begun, source: StateTable) -> None:
         """Take over what a build has set aside."""

@@ -109,7 +109,10 @@ class Maintainer:
     def _finish(self, build: Build, deadline: float | None) -> None:
         while self.step(build):
             _check(deadline, f"the views of group {build.target} are still being built")
-            build = next(one for one in self.builder.builds() if one.group == build.group)
+            left = [one for one in self.builder.builds() if one.group == build.group]
+            if not left:
+                return
+            (build,) = left
 
     def step(self, build: Build) -> bool:
         """Take a build one epoch further, or let its views join; whether there is more to do."""
