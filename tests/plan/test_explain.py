@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from everview.errors import DefinitionError
 from everview.plan.explain import explain_json, explain_svg, explain_text
 from everview.plan.explain.layout import Node, arranged
+from everview.plan.explain.svg import _wide, _wrapped
 from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group
 from everview.plan.relations import Way
 from tests.plan.relation_texts import call, grouped, joined, of, scan, select, where
@@ -148,3 +149,11 @@ def test_nothing_overlaps_and_all_lines_run_to_the_right(
         xs = [x for x, _ in line.points]
         assert xs == sorted(xs)
     assert len(drawing.lines) == len(edges)
+
+
+def test_rows_of_a_picture_are_broken_where_it_reads_well_and_fit_their_boxes() -> None:
+    assert _wrapped("sum(orders.amount) of", 3, 12) == ["sum(orders.", "amount) of"]
+    assert _wrapped("abcdefghijkl", 3, 5) == ["abcde", "fghij", "kl"]
+    assert _wrapped("one two three", 2, 5) == ["one", "two…"]
+    assert _wrapped("", 2) == [""]
+    assert _wide(["a ⋈ b"]) > _wide(["a + b"])

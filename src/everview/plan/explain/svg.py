@@ -6,7 +6,7 @@ them, and where changes enter a zone a tag says by which row key they were redis
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
@@ -54,15 +54,17 @@ def explain_svg(plan: MaintenancePlan, views: Sequence[str] | None = None) -> st
                 if one.key is not None:
                     at = (one.step, one.key, band)
                     if at not in tags:
-                        text = _cut(f"by {', '.join(map(pretty, one.key)) or 'one key'}", _TAG)
-                        tags[at] = Node(f"tag {text}", len(text) * _LETTER + 16, 20, zone.stage, band)
+                        text = f"by {', '.join(map(pretty, one.key)) or 'one key'}"
+                        rows = _wrapped(text, 2, _TAG)
+                        size = (_wide(rows) + 16, 5 + _ROW * len(rows))
+                        tags[at] = Node(f"tag {text}", *size, zone.stage, band)
                         nodes.append(tags[at])
                         edges.append((source, tags[at]))
                     source = tags[at]
                 edges.append((source, node))
             steps[step.fingerprint] = node
             nodes.append(node)
-    widths = {band: len(title) * _LETTER for band, title in titles.items()}
+    widths = {band: _wide([title]) for band, title in titles.items()}
     drawing = arranged(nodes, edges, widths)
     return "\n".join(_document(drawing, cards, titles)) + "\n"
 
@@ -76,13 +78,12 @@ class _Card:
         self.head = f"{number} {step.operator.value}"
         if step.members > 1:
             self.head += f" × {step.members:,}"
-        self.rows = _wrapped(step.title, _ROWS)
+        self.rows = _wrapped(_NAMED.sub("…", step.title), _ROWS)
         self.states = [row for state in step.states for row in _wrapped(state.name, 2)]
         shared = part.shared_with(step)
         self.shared = _wrapped(f"shared with {listed(shared)}", 2) if shared else []
-        self.full = f"{self.head}: {step.title}"
-        lines = [self.head, *self.rows, *self.states, *self.shared]
-        self.width = max(120.0, max(len(line) for line in lines) * _LETTER + 20)
+        self.full = "\n".join([f"{self.head}: {step.title}", *(f"keeps {state.name}" for state in step.states)])
+        self.width = max(120.0, _wide([self.head, *self.rows, *self.states, *self.shared]) + 20)
         self.height = 10 + _ROW * (1 + len(self.rows) + len(self.shared)) + self.kept_height
 
     @property
@@ -128,14 +129,22 @@ def _document(drawing: Drawing, cards: dict[str, _Card], titles: dict[str, str])
         if node.name in cards:
             yield from cards[node.name].drawn(node)
         else:
-            yield _box(node.x, node.y, node.width, node.height, "#eceff3", "#8a94a3", 10)
-            yield _text(node.x + 8, node.y + 14, node.name.removeprefix("tag "))
+            yield from _tag(node)
     yield "</svg>"
 
 
 def _band(band: Band, title: str) -> Iterator[str]:
     yield _box(band.x, band.y, band.width, band.height, "#f6f8fa", "#b6bfca", 9)
     yield _text(band.x + 12, band.y + 19, title, "bold")
+
+
+def _tag(node: Node) -> Iterator[str]:
+    text = node.name.removeprefix("tag ")
+    yield f"<g><title>{escape(text)}</title>"
+    yield _box(node.x, node.y, node.width, node.height, "#eceff3", "#8a94a3", 10)
+    for number, row in enumerate(_wrapped(text, 2, _TAG)):
+        yield _text(node.x + 8, node.y + 14 + _ROW * number, row)
+    yield "</g>"
 
 
 def _line(line: Line) -> str:
@@ -165,9 +174,30 @@ def _text(x: float, y: float, text: str, look: str = "") -> str:
     return f'<text x="{x:.0f}" y="{y:.0f}"{_LOOKS[look]}>{escape(text)}</text>'
 
 
-def _wrapped(text: str, rows: int) -> list[str]:
-    found = textwrap.wrap(text, _CARD, break_long_words=True) or [""]
-    return found if len(found) <= rows else [*found[: rows - 1], _cut(f"{found[rows - 1]}…", _CARD)]
+def _wide(rows: Sequence[str]) -> float:
+    """The width of the widest row. The sign of a join is in no fixed-width font, and wider."""
+    return max(len(row) + row.count("⋈") * 0.6 for row in rows) * _LETTER
+
+
+_NAMED = re.compile(r"… #[0-9a-f]{8}")
+"""What ends a long name, so that two are never the same."""
+_PIECES = re.compile(r"[^\s.,(]*[.,(]*\s*")
+
+
+def _wrapped(text: str, rows: int, width: int = _CARD) -> list[str]:
+    """The text in rows, broken between words, or else behind a dot, a comma or a parenthesis, or
+    else anywhere; what is too much is cut off."""
+    found = [""]
+    for word in text.split():
+        pieces = [word] if len(word) <= width else _PIECES.findall(word)
+        for number, piece in enumerate(pieces):
+            glue = " " if found[-1] and number == 0 else ""
+            if len(found[-1] + glue + piece) <= width:
+                found[-1] += glue + piece
+            else:
+                found += [piece[at : at + width] for at in range(0, len(piece), width)]
+    found = found if found[0] or len(found) == 1 else found[1:]
+    return found if len(found) <= rows else [*found[: rows - 1], _cut(f"{found[rows - 1]}…", width)]
 
 
 def _cut(text: str, length: int) -> str:
