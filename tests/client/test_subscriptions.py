@@ -59,6 +59,7 @@ def test_every_epoch_tells_what_it_changed(counted: everview.Database) -> None:
         change.epoch for change in (first, second, third, fourth)
     )
     assert fourth.frontier == counted.store.views.committed("main").frontier
+    assert first.rows() == [(-1, {"customer": 10, "n": 1}), (1, {"customer": 10, "n": 2})]
     assert str(first) == f"counted epoch {first.epoch}: +1 −1 rows"
 
 

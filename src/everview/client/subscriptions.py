@@ -29,7 +29,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +38,7 @@ from everview.change.condense import condense
 from everview.change.entries import WEIGHT
 from everview.change.frontier import Frontier
 from everview.client.freshness import Freshness
+from everview.client.result import Result, ResultColumn
 from everview.client.view_rows import ViewRows
 from everview.errors import DefinitionError, InputError, LogTrimmedError, SnapshotExpiredError
 from everview.operators.flow import empty, repeated, weighted
@@ -66,10 +67,18 @@ class ViewChange:
     """What the view reflects from this epoch on."""
     came: pa.Table = field(repr=False)
     went: pa.Table = field(repr=False)
+    columns: tuple[ResultColumn, ...] = field(repr=False)
     token: str
     """What to subscribe with to go on after this epoch: ``view.subscribe(since=token)``."""
     whole: bool = False
     """Whether these are all rows, as of the epoch, and not only what it changed."""
+
+    def rows(self) -> list[tuple[int, dict[str, Any]]]:
+        """The rows as Python values, each with −1 if it went and +1 if it came; those that went first."""
+        found: list[tuple[int, dict[str, Any]]] = []
+        for weight, side in ((-1, self.went), (1, self.came)):
+            found += [(weight, row) for row in Result(self.columns, side.to_batches()).dicts()]
+        return found
 
     def __str__(self) -> str:
         what = "all" if self.whole else f"+{len(self.came)} −{len(self.went)}"
@@ -199,7 +208,9 @@ class Subscription:
             raise self._too_old(self._at.epoch) from error
 
     def _change(self, commit: Commit, came: pa.Table, went: pa.Table, *, whole: bool = False) -> ViewChange:
-        return ViewChange(self._view.name, commit.epoch, commit.frontier, came, went, self._token(commit.epoch), whole)
+        columns = self._view.result_columns
+        token = self._token(commit.epoch)
+        return ViewChange(self._view.name, commit.epoch, commit.frontier, came, went, columns, token, whole)
 
     # -------------------------------------------------------------- what is known of the view
 

@@ -35,7 +35,7 @@ from everview.change.frontier import Frontier
 from everview.change.schema import Column
 from everview.client.freshness import Asked, Freshness, Version
 from everview.client.maintenance import ordered
-from everview.client.result import Result
+from everview.client.result import Result, ResultColumn
 from everview.client.subscriptions import Subscription, ViewChange
 from everview.client.view_rows import ViewRows
 from everview.errors import EverviewError
@@ -151,6 +151,11 @@ class ViewHandle:
     @property
     def columns(self) -> tuple[Column, ...]:
         return self._known.rows.view.columns
+
+    @property
+    def result_columns(self) -> tuple[ResultColumn, ...]:
+        """The columns of its rows in results."""
+        return self._known.rows.columns
 
     @property
     def key(self) -> tuple[str, ...]:

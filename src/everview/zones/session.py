@@ -31,6 +31,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from everview.log.source import LogSource
+from everview.zones.batch_source import EverviewSource
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -90,4 +91,5 @@ def prepared(spark: SparkSession) -> SparkSession:
     for name, value in _AT_RUNTIME.items():
         own.conf.set(name, value)
     own.dataSource.register(LogSource)
+    own.dataSource.register(EverviewSource)
     return own
