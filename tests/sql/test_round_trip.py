@@ -20,8 +20,6 @@ from everview.sql.statements import Select
 
 WRITTEN_OTHERWISE = {
     "array_has_all(c0, c1)": "c0 @> c1",
-    "bool_and(c0)": "BOOL_AND(CAST(c0 AS BOOLEAN))",
-    "bool_or(c0)": "BOOL_OR(CAST(c0 AS BOOLEAN))",
     "current_catalog()": "CURRENT_CATALOG",
     "current_date()": "CURRENT_DATE",
     "current_localtimestamp()": "LOCALTIMESTAMP",
