@@ -35,7 +35,7 @@ def test_a_signal_ends_the_writing_and_the_view_is_still_compared(
 def test_a_row_that_differs_fails_the_demo(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "recomputed", lambda table, sql: recomputed(table, sql).slice(1))
+    monkeypatch.setattr(demo, "recomputed", lambda *asked: recomputed(*asked).slice(1))
     assert demo.run(str(tmp_path / "store"), 60, 5, spark) == 1
     assert "1 differences\n  wrong: (" in capsys.readouterr().out
 
