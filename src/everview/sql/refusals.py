@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from everview.change.types import Kind
 from everview.errors import EverviewError, SqlError, SqlSyntaxError, SqlTypeError
 from everview.sql.dialects import DEFAULT, reader, to_sql
 from everview.sql.namespace import Relation, nearest
@@ -208,6 +209,8 @@ def _missing(failure: Failure, text: str, offset: int | None, width: int) -> Eve
     existing = [candidate.removeprefix("main.") for candidate in failure.candidates]
     if kind == "function":
         existing += [known for known, _, _, _ in typer().functions() if known.isidentifier()]
+    if kind == "type":
+        existing += [known.value for known in Kind]
     return error_at(
         SqlTypeError, text, offset, f"there is no {kind} {name}", width=width, hint=_meant(name, existing, listed=False)
     )
