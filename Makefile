@@ -32,9 +32,10 @@ check: $(STAMP) ## format, lint, types, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup ## the embedded store against raw LMDB, and the slice on Spark
+bench: setup ## the embedded store against raw LMDB, the operators, and the pipeline on Spark
 	$(BIN)/python -m bench.store
-	$(BIN)/python -m bench.slice
+	$(BIN)/python -m bench.operators
+	$(BIN)/python -m bench.pipeline
 
 format: $(STAMP) ## rewrite the sources in the house format
 	$(BIN)/ruff format .

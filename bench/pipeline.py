@@ -1,0 +1,299 @@
+"""The pipeline on Spark, from the logs to committed views: ``python -m bench.pipeline``.
+
+| run | what is measured |
+|---|---|
+| q1 … q4 | the streams and views of ``bench.operators``: operations per second of warm epochs, commit to commit |
+| freshness | a single change with an idle pipeline: from the put to the commit of the view (one shuffle) |
+| idle | processor time of all processes of a pipeline that has nothing to do |
+| writer | puts per second on one core, alone and while a pipeline maintains q2 on the other |
+
+In each run the view is compared with a recomputation at the end, and the command fails if a row
+differs. Memory is that of all processes together, shared pages counted once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import everview
+from bench.operators import BATCH, BT1, BT2, GROUPS, KEYS, VIEWS, Stream
+from bench.processes import processor_seconds, resident_megabytes
+from everview.catalog import MAIN
+from everview.cli.recompute import differences, recomputed
+from everview.store.embedded import EmbeddedStore
+from everview.zones.pipeline import Pipeline
+from everview.zones.reports import EpochReport
+from everview.zones.session import new_session
+
+Found = dict[str, object]
+SHOWN = 12
+"""Lines of a profile."""
+
+
+def opened(path: Path, name: str) -> everview.Database:
+    """A database with the tables and the views of a run."""
+    db = everview.open(path)
+    db.create_table("bt1", BT1)
+    if name == "q4":
+        db.create_table("bt2", BT2)
+    db.sql("; ".join(f"CREATE MATERIALIZED VIEW {view} AS {query}" for view, query in VIEWS[name].items()))
+    return db
+
+
+def fill(db: everview.Database, operations: int) -> None:
+    """Write the log, the tables in turn."""
+    tables = db.tables()
+    groups = KEYS // 2 if len(tables) > 1 else GROUPS
+    streams = [Stream(table, KEYS // len(tables), groups, seed) for seed, table in enumerate(tables)]
+    size = BATCH // len(streams)
+    for parts in zip(*(stream.batches(operations // len(streams), size) for stream in streams), strict=True):
+        for stream, (rows, dead) in zip(streams, parts, strict=True):
+            db.table(stream.table).put_many(rows)
+            db.table(stream.table).delete_many(dead)
+
+
+def wrong_rows(db: everview.Database, view: str) -> list[str]:
+    """The rows in which a view and its recomputation differ."""
+    shown = db.sql(f"SELECT * FROM {view}").arrow()
+    with db.store.snapshot() as snapshot:
+        assert snapshot.committed(MAIN).frontier == snapshot.frontier
+        return differences(recomputed(db.catalog.definitions(), snapshot, view), shown)
+
+
+# ------------------------------------------------------------------ operations per second
+
+
+def throughput(name: str, spark: SparkSession, operations: int, per_epoch: int, servers: int) -> Found:
+    with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
+        path = Path(folder) / "store"
+        with opened(path, name) as db:
+            fill(db, operations)
+            assert isinstance(db.store, EmbeddedStore)
+            before = len(db.store.views.history(MAIN))
+            pipeline = Pipeline(path, spark=spark, servers=servers, operations=per_epoch)
+            pipeline.catch_up()
+            commits = db.store.views.history(MAIN)[::-1][max(before - 1, 0) :]
+            reports = list(pipeline.reports)
+            gaps = [
+                (report.operations, later.time - earlier.time)
+                for report, (earlier, later) in zip(
+                    reports[1:], itertools.pairwise(commits[-len(reports) :]), strict=True
+                )
+            ]
+            warm = gaps[len(gaps) // 2 :]
+            return {
+                "seconds of each epoch": [round(seconds, 3) for _, seconds in gaps],
+                "operations per second": round(sum(n for n, _ in warm) / sum(seconds for _, seconds in warm)),
+                "milliseconds of a warm epoch": profile(reports[-len(warm) :]),
+                "megabytes of all processes": round(resident_megabytes(os.getpid())),
+                "rows": db.sql(f"SELECT count(*) FROM {name}").rows()[0][0],
+                "differences": wrong_rows(db, name)[:10],
+            }
+
+
+def profile(epochs: Sequence[EpochReport]) -> dict[str, float]:
+    """Where the time of an epoch goes, the most first. Tasks run side by side, so what they say is
+    added up over them; ``spark job`` is the driver's clock, and has them in it."""
+    spent: Counter[str] = Counter()
+    for epoch in epochs:
+        spent.update(epoch.seconds)
+    return {name: round(1000 * seconds / len(epochs), 1) for name, seconds in spent.most_common(SHOWN)}
+
+
+# ------------------------------------------------------------------ an idle pipeline
+
+
+def freshness(spark: SparkSession, changes: int) -> Found:
+    """Single puts, each after the view has shown the last one and a pause."""
+    rng = random.Random(1)
+    with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
+        path = Path(folder) / "store"
+        with opened(path, "q2") as db, Pipeline(path, spark=spark) as pipeline:
+            table = db.table("bt1")
+
+            def change() -> float:
+                start = time.perf_counter()
+                table.put({"k": rng.randrange(KEYS), "c1": rng.randrange(GROUPS), "c2": 1, "c3": 1.0})
+                wanted = db.store.log.latest()
+                while not wanted <= db.store.views.committed(MAIN).frontier:
+                    time.sleep(0.001)
+                return time.perf_counter() - start
+
+            for _ in range(20):
+                change()
+            took = []
+            for _ in range(changes):
+                time.sleep(rng.random() / 2)
+                took.append(1000 * change())
+            stages = profile(list(pipeline.reports)[-changes:])
+            wrong = wrong_rows(db, "q2")
+            busy = idle(os.getpid(), 20)
+    return {
+        "milliseconds, median": round(statistics.median(took)),
+        "milliseconds, 9 in 10 within": round(statistics.quantiles(took, n=10)[-1]),
+        "milliseconds of an epoch": stages,
+        "idle: share of a core": round(busy, 3),
+        "differences": wrong,
+    }
+
+
+def idle(process: int, seconds: float) -> float:
+    """The share of a core that a process and all that it started take."""
+    before = processor_seconds(process)
+    time.sleep(seconds)
+    return (processor_seconds(process) - before) / seconds
+
+
+# ------------------------------------------------------------------ writers
+
+
+def writer(seconds: float, turns: int = 3) -> Found:
+    """Single puts and batches on one core, in turns alone and while views are maintained on another."""
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        return {"skipped": "there is only one core", "differences": []}
+    rates: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
+        path = Path(folder) / "store"
+        with opened(path, "q2") as db:
+            os.sched_setaffinity(0, {cores[0]})
+            try:
+                for _ in range(turns):
+                    for name, write in (("put", _put), ("put_many of 1,000", _put_many)):
+                        rates.setdefault(f"{name}, alone", []).append(_rate(db, write, seconds))
+                    with _maintained(path, cores[1]):
+                        for name, write in (("put", _put), ("put_many of 1,000", _put_many)):
+                            rates.setdefault(f"{name}, maintained", []).append(_rate(db, write, seconds))
+            finally:
+                os.sched_setaffinity(0, set(cores))
+            db.flush()
+            wrong = wrong_rows(db, "q2")
+    best = {name: max(found) for name, found in rates.items()}
+    slowed = {
+        name: f"{100 * (1 - best[f'{name}, maintained'] / best[f'{name}, alone']):.1f} %"
+        for name in ("put", "put_many of 1,000")
+    }
+    return {
+        "rows per second, the best turn": {name: round(rate) for name, rate in best.items()},
+        "slowed by": slowed,
+        "differences": wrong,
+    }
+
+
+Writing = Callable[[everview.Database, Stream, random.Random], int]
+
+
+def _rate(db: everview.Database, write: Writing, seconds: float) -> float:
+    stream = Stream("bt1", KEYS, GROUPS, 1)
+    rng = random.Random(2)
+    started = time.perf_counter()
+    rows = 0
+    while (spent := time.perf_counter() - started) < seconds:
+        rows += write(db, stream, rng)
+    return rows / spent
+
+
+def _put(db: everview.Database, stream: Stream, rng: random.Random) -> int:
+    table = db.table("bt1")
+    for _ in range(100):
+        table.put({"k": rng.randrange(KEYS), "c1": rng.randrange(GROUPS), "c2": 1, "c3": 1.0})
+    return 100
+
+
+_rows: list[pa.Table] = []
+
+
+def _put_many(db: everview.Database, stream: Stream, rng: random.Random) -> int:
+    if not _rows:
+        _rows.extend(rows for rows, _ in stream.batches(20_000, 1000))
+    rows = rng.choice(_rows)
+    db.table("bt1").put_many(rows)
+    return len(rows)
+
+
+class _maintained:
+    """While another process maintains the views, all of it on one core."""
+
+    def __init__(self, path: Path, core: int) -> None:
+        self._path, self._core = path, core
+
+    def __enter__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.pipeline", "--maintain", str(self._path), "--core", str(self._core)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == b"running\n"
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(300)
+
+
+def maintain(path: str, core: int) -> None:
+    """Maintain the views of a store on one core until standard input is closed."""
+    os.sched_setaffinity(0, {core})
+    with Pipeline(path, spark=new_session("local[1]"), servers=1) as pipeline:
+        pipeline.drain()
+        print("running", flush=True)
+        sys.stdin.read()
+
+
+# ------------------------------------------------------------------ all of it
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=__doc__)
+    parser.add_argument("runs", nargs="*", default=["q1", "q2", "q3", "q4", "freshness", "writer"])
+    parser.add_argument("--operations", type=int, default=2_000_000)
+    parser.add_argument("--per-epoch", type=int, default=250_000)
+    parser.add_argument("--servers", type=int, default=2)
+    parser.add_argument("--changes", type=int, default=40, help="single changes whose freshness is measured")
+    parser.add_argument("--seconds", type=float, default=5, help="of writing in each turn")
+    parser.add_argument("--master", default=None, help="of Spark")
+    parser.add_argument("--json", type=Path, default=Path("build/bench/pipeline.json"))
+    parser.add_argument("--maintain", help=argparse.SUPPRESS)
+    parser.add_argument("--core", type=int, default=0, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.maintain is not None:
+        maintain(asked.maintain, asked.core)
+        return 0
+    found: dict[str, Found] = {}
+    spark = new_session(asked.master)
+    for name in asked.runs:
+        load = os.getloadavg()[0]
+        if name == "freshness":
+            found[name] = freshness(spark, asked.changes)
+        elif name == "writer":
+            found[name] = writer(asked.seconds)
+        else:
+            found[name] = throughput(name, spark, asked.operations, asked.per_epoch, asked.servers)
+        found[name]["load average before"] = load
+        print(json.dumps({name: found[name]}, indent=2, default=str), flush=True)
+    spark.stop()
+    machine = f"{platform.machine()}, {platform.system()} {platform.release()}, {os.cpu_count()} cores"
+    asked.json.parent.mkdir(parents=True, exist_ok=True)
+    asked.json.write_text(json.dumps({"machine": machine, "runs": found}, indent=2, default=str))
+    return 1 if any(result["differences"] for result in found.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
