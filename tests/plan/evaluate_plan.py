@@ -62,7 +62,10 @@ class Evaluation:
             inputs.append(self._moved(one, self._table(one.step, constants[at : at + count])))
             at += count
         table = f"step{len(self.made)}"
-        query = filled(_query(step, [self.plan.step(one.step) for one in step.inputs], inputs), constants)
+        sources = [self.plan.step(one.step) for one in step.inputs]
+        split = step.operator is Operator.REEVALUATION and any(step.parameters["partition"])
+        query = self._apart(step, inputs) if split else _query(step, sources, inputs)
+        query = filled(query, constants)
         try:
             self.connection.execute(f"CREATE TEMP TABLE {table} AS {query}")
         except duckdb.Error as error:
@@ -70,6 +73,15 @@ class Evaluation:
         self._check(step, inputs, table, constants)
         self.made[fingerprint, constants] = table
         return table
+
+    def _apart(self, step: Step, inputs: Sequence[str]) -> str:
+        """A re-evaluation that is split, place by place: what each makes of the rows that it has."""
+        there = " UNION ".join(f"SELECT {PLACE} FROM {table}" for table in inputs)
+        places = [_literal(place) for (place,) in self.connection.execute(there).fetchall()]
+        return " UNION ALL ".join(
+            _evaluated(step, [f"(FROM {table} WHERE {PLACE} = {place})" for table in inputs], place)
+            for place in places or [_literal([])]
+        )
 
     def _moved(self, source: Input, table: str) -> str:
         if source.key is None:
@@ -180,18 +192,25 @@ def _query(step: Step, sources: Sequence[Step], inputs: Sequence[str]) -> str:
                 + f" FROM {inputs[0]}"
             )
         case Operator.REEVALUATION:
-            tables = [
-                f"in{n} AS (SELECT {', '.join(f'{quoted(a)} AS {quoted(b)}' for a, b in called)} FROM {table})"
-                for n, (called, table) in enumerate(zip(told["inputs"], inputs, strict=True))
-            ]
-            own = ", ".join(map(quoted, told["columns"]))
-            split = any(told["partition"])
-            place = "[uuid()::VARCHAR]" if split else _place([])
-            query = f"WITH {', '.join(tables)} SELECT * FROM ({told['query']})" if tables else told["query"]
-            return f"SELECT *, {place} AS {PLACE} FROM ({query}) AS q({own})"
+            return _evaluated(step, inputs, _literal([]))
         case Operator.VIEW | Operator.INDEX:
             return f"SELECT {_columns(step)} FROM {inputs[0]}"
     return _grouped(step, inputs)
+
+
+def _evaluated(step: Step, inputs: Sequence[str], place: str) -> str:
+    told = step.parameters
+    tables = [
+        f"in{n} AS (SELECT {', '.join(f'{quoted(a)} AS {quoted(b)}' for a, b in called)} FROM {table})"
+        for n, (called, table) in enumerate(zip(told["inputs"], inputs, strict=True))
+    ]
+    own = ", ".join(map(quoted, told["columns"]))
+    query = f"WITH {', '.join(tables)} SELECT * FROM ({told['query']})" if tables else told["query"]
+    return f"SELECT *, {place} AS {PLACE} FROM ({query}) AS q({own})"
+
+
+def _literal(place: Sequence[str | None]) -> str:
+    return _place([f"'{value}'" if value is not None else "NULL" for value in place])
 
 
 def _grouped(step: Step, inputs: Sequence[str]) -> str:
