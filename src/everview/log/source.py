@@ -160,6 +160,9 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _begun(self, operations: int | None) -> Begun | None:
         """The epoch to do. A region that changed hands since before the last frontier has keys in
         two logs, and where logs repeat one another every key may; then one task reads all of them."""
+        views = self._store.views
+        if views.begun(self._group) is None and self._store.log.latest() <= views.committed(self._group).frontier:
+            return None  # the common case: Spark asks all the time
         before, last = self._regions(), self._topology
         plans = self._plans
         begun = begin_next(
@@ -171,7 +174,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._target,
             alone=lambda: self._store.log.guarantees.duplicates or self._regions() != last,
         )
-        self._topology = "" if begun is None or begun.resumed else before
+        if begun is not None:
+            self._topology = "" if begun.resumed else before
         return begun
 
     def _regions(self) -> str:
