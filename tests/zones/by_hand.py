@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from everview.catalog import MAIN
 from everview.client.database import Database
-from everview.log.source import Share, described, share_out
+from everview.log.shares import Share, described, share_out
 from everview.maintain.epochs import begin_next
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.tasks import EpochTask

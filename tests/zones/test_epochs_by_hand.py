@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from everview.catalog import MAIN
 from everview.client.database import Database
 from everview.errors import StaleEpochError
-from everview.log.source import Share, described
+from everview.log.shares import Share, described
 from everview.zones.stage_task import Reading
 from tests.zones.by_hand import ByHand
 from tests.zones.shop import Write, assert_all_is_right, open_shop, trade, write, writes
@@ -58,7 +58,7 @@ def test_every_epoch_equals_recomputation_whatever_failed_before(
 def test_logs_shared_out_in_any_way_give_the_same_views(
     shop: Database, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("everview.log.source.WORTH_A_TASK", 1)
+    monkeypatch.setattr("everview.log.shares.WORTH_A_TASK", 1)
     shop.sql(MORE)
     hand = ByHand(shop)
     trade(shop, 30, seed=tasks)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import DefinitionError, EpochError, EverviewError, StaleEpochError
-from everview.log import source
-from everview.log.source import Share, described, share_out
+from everview.log import shares as log_shares
+from everview.log.shares import Share, described, share_out
 from everview.log.workers import end_quietly
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.routing import REGIONS, dealt_out, owners
@@ -40,7 +40,7 @@ def test_shares_are_whole_logs_dealt_out_evenly(slices: list[Slice], tasks: int)
     assert [share.leads for share in shares] == [True] + [False] * (len(shares) - 1)
     sizes = [sum(map(len, share.slices)) for share in shares]
     assert len(shares) <= tasks and max(sizes) - min(sizes) <= max(map(len, slices))
-    assert len(shares) == 1 or sum(sizes) // len(shares) >= source.WORTH_A_TASK
+    assert len(shares) == 1 or sum(sizes) // len(shares) >= log_shares.WORTH_A_TASK
 
 
 def test_logs_of_an_epoch_that_must_be_read_in_one_place_are() -> None:

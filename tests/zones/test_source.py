@@ -10,7 +10,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from everview.change.frontier import Slice
 from everview.client.database import Database
-from everview.log.source import LogReader, Share
+from everview.log.shares import Share
+from everview.log.source import LogReader
 from everview.maintain.tasks import EpochTask
 from tests.zones.by_hand import ByHand
 from tests.zones.shop import trade, write
@@ -45,10 +46,10 @@ def test_growth_begins_an_epoch_and_its_number_is_the_offset(shop: Database, rea
     assert begun is not None
     assert offset == {"epoch": begun.epoch, "frontier": str(begun.frontier)}
     (partition,) = reader.partitions(start, offset)
-    assert partition == Share(begun.epoch, begun.start.slices_to(begun.frontier), leads=True)
+    assert partition.value == Share(begun.epoch, begun.start.slices_to(begun.frontier), leads=True)
     (rows,) = reader.read(partition)
     slices = [Slice(row["node"], row["after"], row["upto"]) for row in rows.to_pylist()]
-    assert slices == list(partition.slices) and {row["epoch"] for row in rows.to_pylist()} == {begun.epoch}
+    assert slices == list(partition.value.slices) and {row["epoch"] for row in rows.to_pylist()} == {begun.epoch}
 
 
 def test_a_batch_that_was_committed_has_no_slices_when_spark_replays_it(shop: Database, reader: LogReader) -> None:

@@ -20,7 +20,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from everview.catalog import Catalog
-from everview.log.source import DESCRIPTOR, Share, described, share_out
+from everview.log.shares import Share, described, share_out
+from everview.log.source import DESCRIPTOR
 from everview.maintain.epochs import Epochs
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask

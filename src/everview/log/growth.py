@@ -1,0 +1,84 @@
+"""The growth of the logs, epoch by epoch: what the streaming source asks the store.
+
+One sentence: where a group has an epoch under way that is the one to do, and else the next one is
+begun as soon as the logs have grown.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+
+from everview.catalog import Catalog
+from everview.change.frontier import Frontier
+from everview.log.shares import Share, share_out
+from everview.maintain.epochs import begin_next
+from everview.maintain.plans import Plans
+from everview.maintain.tasks import EpochTask
+from everview.store.contract import Begun, Store
+from everview.store.opened import close_opened, opened
+
+
+class Growth:
+    """The epochs of one group of the store at a place."""
+
+    def __init__(self, place: str, group: str) -> None:
+        self._place = place
+        self._group = group
+        self._target: Frontier | None = None
+        self._topology = ""
+        """Of nodes and regions, as they were before the frontier of the last epoch was chosen."""
+
+    @property
+    def _store(self) -> Store:
+        return opened(self._place)
+
+    @functools.cached_property
+    def _plans(self) -> Plans:
+        return Plans(self._store, Catalog(self._store.metadata, self._store.views))
+
+    def committed(self) -> int:
+        """The last committed epoch."""
+        return self._store.views.committed(self._group).epoch
+
+    def end_here(self) -> None:
+        """Take what is in the logs now, and nothing that comes later."""
+        self._target = self._store.log.latest()
+
+    @property
+    def ends(self) -> bool:
+        return self._target is not None
+
+    def begun(self, operations: int | None) -> Begun | None:
+        """The epoch to do, of at most so many operations if it is a new one; None where there is
+        nothing to do. A region that changed hands since before the last frontier has keys in
+        two logs, and where logs repeat one another every key may; then one task reads all of them."""
+        views = self._store.views
+        if views.begun(self._group) is None and self._store.log.latest() <= views.committed(self._group).frontier:
+            return None  # the common case: Spark asks all the time
+        before, last = self._regions(), self._topology
+        plans = self._plans
+        begun = begin_next(
+            self._store,
+            plans.catalog,
+            plans,
+            self._group,
+            operations,
+            self._target,
+            alone=lambda: self._store.log.guarantees.duplicates or self._regions() != last,
+        )
+        if begun is not None:
+            self._topology = "" if begun.resumed else before
+        return begun
+
+    def _regions(self) -> str:
+        regions = self._store.topology.regions()
+        return hashlib.blake2b(repr(regions).encode(), digest_size=16).hexdigest()
+
+    def shares(self, tasks: int) -> list[Share]:
+        """What tasks read in the epoch that is under way; nothing where none is."""
+        begun = self._store.views.begun(self._group)
+        return [] if begun is None else share_out(begun, EpochTask.from_bytes(begun.plan), tasks)
+
+    def close(self) -> None:
+        close_opened(self._place)
