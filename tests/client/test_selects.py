@@ -11,11 +11,11 @@ import pytest
 from sqlglot import exp
 
 import everview
-from everview.catalog import ViewDefinition, ViewStatus
 from everview.catalog.namespace import CatalogNames
 from everview.change.types import Type
 from everview.client import reading
 from everview.client.lookups import MOST, Lookup, lookup
+from everview.client.view_rows import ViewRows
 from everview.errors import EverviewError, UnknownObjectError, ValueTypeError
 from everview.sql.check import check
 from everview.sql.parse import parse
@@ -83,19 +83,19 @@ def test_many_results_are_open_at_once(shop: everview.Database) -> None:
 # ------------------------------------------------------------------ views, through their reader
 
 
-def test_views_are_read_through_maintenance(shop: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_views_are_looked_up_by_their_key(shop: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.sql("CREATE MATERIALIZED VIEW v AS SELECT customer, count(*) AS n FROM orders GROUP BY customer")
-    shop.catalog.change(lambda draft: draft.alter_view("v", status=ViewStatus.LIVE))
-    asked: list[Any] = []
+    asked: list[object] = []
+    matching = ViewRows.matching
 
-    def rows(view: ViewDefinition, snapshot: object, prefixes: object = None) -> Iterator[pa.RecordBatch]:
-        asked.append((view.name, prefixes))
-        yield pa.RecordBatch.from_pydict({"customer": pa.array([1, 2], pa.int32()), "n": pa.array([5, 6], pa.int64())})
+    def noted(self: ViewRows, reader: Any, epoch: int, prefixes: Any = None) -> Iterator[pa.RecordBatch]:
+        asked.append((self.view.name, prefixes))
+        return matching(self, reader, epoch, prefixes)
 
-    monkeypatch.setattr(shop._context.maintenance, "rows", rows)
-    assert shop.sql("SELECT n FROM v WHERE customer = 2").rows() == [(6,)]
-    assert shop.sql("SELECT sum(n) FROM v").rows() == [(11,)]
-    assert asked == [("v", ((2,),)), ("v", None)]
+    monkeypatch.setattr(ViewRows, "matching", noted)
+    assert shop.sql("SELECT n FROM v WHERE customer = 10").rows() == [(1,)]
+    assert shop.sql("SELECT sum(n) FROM v").rows() == [(3,)]
+    assert asked == [("v", ((10,),)), ("v", None)]
 
 
 # ------------------------------------------------------------------ keys in WHERE

@@ -33,7 +33,6 @@ from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
 from everview.client.freshness import Asked, Freshness
-from everview.client.known_views import KnownViews
 from everview.client.maintaining import Maintaining
 from everview.client.reading import Context
 from everview.client.result import Result
@@ -87,7 +86,7 @@ class Database:
         self.store = store
         self.catalog = Catalog(store.metadata, store.views)
         self._context = Context(store, self.catalog, self._clean_up)
-        self._freshness = Freshness(KnownViews(store, self.catalog))
+        self._freshness = Freshness(self._context.views)
 
     def sql(
         self,
@@ -167,7 +166,7 @@ class Database:
 
     def snapshot(self) -> Snapshot:
         """One version of all views and tables, for as long as it is held."""
-        return Snapshot(self._context, self._freshness)
+        return Snapshot(self._context)
 
     def session(self, token: str | None = None) -> Session:
         """A session, which sees what it writes in all views; with a token it goes on where the

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from everview.catalog import Catalog, ViewDefinition, ViewStatus
-from everview.client.maintenance import not_built
 from everview.client.view_rows import ViewRows
-from everview.errors import SnapshotExpiredError
+from everview.errors import DefinitionError, SnapshotExpiredError
 from everview.maintain import Plans
 from everview.operators.bound import BoundPlan
 from everview.store.contract import Store
@@ -62,3 +61,11 @@ class KnownViews:
             while len(self._made) > KEPT:
                 self._made.popitem(last=False)
         return known[1]
+
+
+def not_built(view: ViewDefinition) -> DefinitionError:
+    return DefinitionError(
+        f"view {view.name} is not built yet",
+        detail="it is recorded, and its rows have not been computed",
+        hint="it can be read when it is built; until then run its query as a SELECT",
+    )

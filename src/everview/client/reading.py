@@ -13,15 +13,17 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
-from everview.catalog import Catalog, Definitions, Maintained, NamedQuery, ViewDefinition, ViewStatus
+from everview.catalog import Catalog, Definitions, Maintained, NamedQuery, ViewDefinition
 from everview.catalog.compiling import compiled_index, compiled_view
 from everview.change.schema import RESERVED
 from everview.change.types import Type
 from everview.client.evaluation import Answer, Connections, Source
+from everview.client.known_views import KnownViews
 from everview.client.lookups import Lookup, lookup
-from everview.client.maintenance import Maintenance, not_built
+from everview.client.maintenance import Maintenance
 from everview.client.result import ResultColumn
 from everview.client.tables import shown
+from everview.client.view_rows import ViewRows
 from everview.plan.compile import CompiledView
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.namespace import fold
@@ -44,6 +46,9 @@ class Versions(Protocol):
     def opened(self, trees: Sequence[exp.Expr]) -> tuple[Snapshot, Definitions]:
         """What these trees are evaluated over, and what is defined in it."""
 
+    def rows(self, view: ViewDefinition, snapshot: Snapshot) -> ViewRows:
+        """Where the rows of a view are in what was opened."""
+
 
 @dataclass
 class Context:
@@ -56,6 +61,7 @@ class Context:
     settings: Settings = field(default_factory=Settings)
     connections: Connections = field(default_factory=Connections)
     maintenance: Maintenance = field(init=False)
+    views: KnownViews = field(init=False)
     versions: Versions | None = None
     """None: the store as it is."""
     wrote: Callable[[], None] = field(default=lambda: None)
@@ -64,6 +70,7 @@ class Context:
 
     def __post_init__(self) -> None:
         self.maintenance = Maintenance(self.store, self.catalog)
+        self.views = KnownViews(self.store, self.catalog)
 
     def opened(self, trees: Sequence[exp.Expr]) -> tuple[Snapshot, Definitions]:
         """A version of the store for a statement with these trees, and what is defined in it. The
@@ -116,13 +123,13 @@ class Context:
         return Answer(self.connections, around(to_sql(query)), columns, sources)
 
     def _view_source(self, view: ViewDefinition, snapshot: Snapshot, table: exp.Table) -> Source:
-        if view.status is ViewStatus.BUILDING:
-            raise not_built(view)
         kinds = {column.name: column.type for column in view.columns}
         asked = lookup(table, [(name, kinds[name]) for name in view.key])
         prefixes = None if asked is None else asked.prefixes
         schema = pa.schema([pa.field(column.name, column.type.arrow) for column in view.columns])
-        return Source(schema, lambda: self.maintenance.rows(view, snapshot, prefixes))
+        epoch = snapshot.committed(view.group).epoch
+        rows = self.views.at(view, epoch) if self.versions is None else self.versions.rows(view, snapshot)
+        return Source(schema, lambda: rows.matching(snapshot, epoch, prefixes))
 
 
 def result_columns(columns: Sequence[tuple[str, Type]]) -> tuple[ResultColumn, ...]:

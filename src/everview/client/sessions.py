@@ -39,7 +39,7 @@ from types import TracebackType
 import pyarrow as pa
 from sqlglot import exp
 
-from everview.catalog import Definitions
+from everview.catalog import Definitions, ViewDefinition
 from everview.change.frontier import Frontier
 from everview.client.freshness import Asked, Freshness
 from everview.client.reading import Context, views_in
@@ -47,6 +47,7 @@ from everview.client.result import Result
 from everview.client.snapshots import opened
 from everview.client.statements import execute
 from everview.client.tables import BatchHandle, TableHandle
+from everview.client.view_rows import ViewRows
 from everview.client.views import ViewHandle, ViewReader, scanned
 from everview.errors import InputError
 from everview.sql.parameters import Values
@@ -154,6 +155,9 @@ class FreshVersions:
             return version.snapshot
 
         return opened(self._context, take)
+
+    def rows(self, view: ViewDefinition, snapshot: contract.Snapshot) -> ViewRows:
+        return self._freshness.views.at(view, snapshot.committed(view.group).epoch)
 
 
 class SessionTable(TableHandle):

@@ -27,16 +27,18 @@ from types import TracebackType
 import pyarrow as pa
 from sqlglot import exp
 
-from everview import catalog
+from everview.catalog import Definitions, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
-from everview.client.freshness import Freshness
+from everview.client.known_views import not_built
 from everview.client.reading import Context
 from everview.client.result import Result, ResultColumn
 from everview.client.statements import execute
 from everview.client.tables import no_key, shown
+from everview.client.view_rows import ViewRows
 from everview.client.views import ViewReader
 from everview.errors import SqlRefusedError
+from everview.operators.bound import BoundPlan
 from everview.sql.parameters import Values
 from everview.sql.parse import parse
 from everview.sql.statements import Select
@@ -46,7 +48,7 @@ from everview.store.contract import Row, Table
 ATTEMPTS = 20
 
 
-def opened(context: Context, take: Callable[[], contract.Snapshot]) -> tuple[contract.Snapshot, catalog.Definitions]:
+def opened(context: Context, take: Callable[[], contract.Snapshot]) -> tuple[contract.Snapshot, Definitions]:
     """A snapshot and what is defined in it. Where definitions change all the time they may be a little
     newer than the rows, never older."""
     for attempt in range(ATTEMPTS):
@@ -121,11 +123,25 @@ class Snapshot:
     """Views and tables of one version of the store. To be closed, or used in a ``with`` block: the
     store keeps the version until then."""
 
-    def __init__(self, context: Context, freshness: Freshness) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._freshness = freshness
         self._held, self._definitions = opened(context, context.store.snapshot)
-        self._views: dict[int, ViewReader] = {}
+        try:
+            self._plans = self._planned()
+        except BaseException:
+            self._held.close()
+            raise
+
+    def _planned(self) -> dict[str, BoundPlan | None]:
+        """The plan of each group: looked up now, for the store forgets plans that nobody runs."""
+        live = {view.group for view in self._definitions.views() if view.status is ViewStatus.LIVE}
+        return {group: self._context.views.plans.at(group, self._held.committed(group).epoch) for group in live}
+
+    def _rows(self, view: ViewDefinition) -> ViewRows:
+        plan = self._plans.get(view.group)
+        if plan is None or view.name not in plan.plan.by_name:
+            raise not_built(view)
+        return self._context.views.under(view, plan)
 
     @property
     def frontier(self) -> Frontier:
@@ -138,12 +154,7 @@ class Snapshot:
 
     def view(self, name: str) -> ViewReader:
         """A view by name: get, get_many, scan, count."""
-        view = self._definitions.view(name)
-        found = self._views.get(view.id)
-        if found is None:
-            rows = self._freshness.views.at(view, self._held.committed(view.group).epoch)
-            found = self._views[view.id] = ViewReader(rows, self._held)
-        return found
+        return ViewReader(self._rows(self._definitions.view(name)), self._held)
 
     def table(self, name: str) -> TableReader:
         """A table by name: get, get_many, scan, count."""
@@ -155,7 +166,7 @@ class Snapshot:
         if not all(isinstance(one, Select) for one in parse(text, dialect or self._context.settings.dialect, params)):
             raise SqlRefusedError("a snapshot is read with SELECT only", hint="use db.sql for other statements")
         context = copy.copy(self._context)
-        context.versions = _Held(self._held, self._definitions)
+        context.versions = _Held(self._held, self._definitions, self._rows)
         return execute(context, text, params, dialect)
 
     def close(self) -> None:
@@ -185,9 +196,17 @@ class _Lent:
 
 
 class _Held:
-    def __init__(self, held: contract.Snapshot, definitions: catalog.Definitions) -> None:
+    """What a snapshot's own queries read."""
+
+    def __init__(
+        self, held: contract.Snapshot, definitions: Definitions, rows: Callable[[ViewDefinition], ViewRows]
+    ) -> None:
         self._lent = _Lent(held)
         self._definitions = definitions
+        self._rows = rows
 
-    def opened(self, trees: Sequence[exp.Expr]) -> tuple[contract.Snapshot, catalog.Definitions]:
+    def rows(self, view: ViewDefinition, snapshot: contract.Snapshot) -> ViewRows:
+        return self._rows(view)
+
+    def opened(self, trees: Sequence[exp.Expr]) -> tuple[contract.Snapshot, Definitions]:
         return self._lent, self._definitions  # type: ignore[return-value]

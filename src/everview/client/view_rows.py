@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import datetime
 import functools
+import itertools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ from everview.errors import DefinitionError, InputError
 from everview.operators.bound import BoundPlan
 from everview.operators.stored import KEPT, Keys, short
 from everview.operators.view_reader import ViewReader
+from everview.sql.settings import connect
 from everview.store.columns import one_array, to_python
 from everview.store.contract import Row, StateReader
 from everview.store.fitting import Unfit, fit
@@ -284,6 +286,41 @@ class ViewRows:
             if not more:
                 return
             size = min(4 * size, LAST_BLOCK)
+
+    def matching(
+        self, reader: StateReader, epoch: int, prefixes: Sequence[Sequence[object]] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows as a reader sees them, in the order in which the view is read; with ``prefixes`` those
+        whose key begins with one of them, and perhaps others."""
+        parts = [None] if prefixes is None else list(map(self.reader.begins, self._distinct(prefixes)))
+        blocks = (block for part in parts for block in self.reader.scan(reader, epoch, part))
+        for block in self.ordered(blocks) if self.planned.order else blocks:
+            yield from self.reader.shown(block).to_batches()
+
+    def _distinct(self, prefixes: Sequence[Sequence[object]]) -> list[tuple[object, ...]]:
+        """Values of the first columns of the view's key, as values of the first parts of its row key."""
+        stored = {column.name: column.stored for column in self.planned.columns}
+        found = []
+        for values in sorted(prefixes, key=repr):
+            given = {stored[name]: value for name, value in zip(self.view.key, values, strict=False)}
+            found.append(tuple(given[name] for name in itertools.takewhile(given.__contains__, self.planned.key)))
+        return list(dict.fromkeys(found))
+
+    def ordered(self, blocks: Iterable[pa.Table]) -> list[pa.Table]:
+        """Stored rows in the order in which the view is read."""
+        rows = list(blocks)
+        if not rows:
+            return []
+        order = ", ".join(
+            f"{part.sql} {'DESC' if part.descending else 'ASC'} NULLS {'FIRST' if part.nulls_first else 'LAST'}"
+            for part in self.planned.order
+        )
+        with connect() as connection:
+            whole = pa.concat_tables(rows)
+            whole = whole.append_column("__n", pa.array(range(len(whole))))
+            connection.register("stored", whole)
+            places = connection.sql(f"SELECT __n FROM stored ORDER BY {order}, __n").to_arrow_table()
+        return [whole.drop_columns(["__n"]).take(places["__n"])]
 
     def count(self, reader: StateReader, epoch: int) -> int:
         """How many rows there are as of an epoch."""

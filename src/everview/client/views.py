@@ -34,7 +34,6 @@ from everview.catalog import ViewDefinition
 from everview.change.frontier import Frontier
 from everview.change.schema import Column
 from everview.client.freshness import Asked, Freshness, Version
-from everview.client.maintenance import ordered
 from everview.client.result import Result, ResultColumn
 from everview.client.subscriptions import Subscription, ViewChange
 from everview.client.view_rows import ViewRows
@@ -100,7 +99,7 @@ def scanned(
 
     def batches() -> Iterator[pa.RecordBatch]:
         blocks = rows.scan(snapshot, epoch, within, None if sorts else limit)
-        for block in ordered(rows.reader, blocks) if sorts else blocks:
+        for block in rows.ordered(blocks) if sorts else blocks:
             yield from rows.reader.shown(block[:limit] if sorts else block).to_batches()
 
     return Result(rows.columns, batches(), close=close)

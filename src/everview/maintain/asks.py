@@ -32,8 +32,8 @@ def asked(store: Store) -> dict[str, Frontier]:
 def answered(store: Store, group: str) -> None:
     """Say that a group has been moved: nobody asks any more, unless for what is further still."""
 
-    def work(_: int) -> tuple[dict[str, bytes], list[str]]:
-        reached = store.views.committed(group).frontier
-        return {}, [ASKS + group] if asked(store).get(group, Frontier()) <= reached else []
+    def reached() -> bool:
+        return asked(store).get(group, Frontier()) <= store.views.committed(group).frontier
 
-    commit(store, work)
+    if reached():
+        commit(store, lambda _: ({}, [ASKS + group] if reached() else []))

@@ -123,11 +123,13 @@ class Keeper:
             except EverviewError as error:
                 self._failure = error
                 if not error.retryable:
-                    return
+                    break
                 self._over.wait(AGAIN)
             except Exception as error:
                 self._failure = EverviewError("maintaining failed", detail=f"{type(error).__name__}: {error}")
-                return
+                break
+        if self._failure is not None:
+            self._held.close()  # so that nobody waits for us
 
     def turn(self, maintainer: Maintainer) -> bool:
         """Do one piece of work of each kind; False where there is none."""
@@ -165,7 +167,7 @@ class Keeper:
             maintainer.start(target, found)
         if not builds and not waiting:
             maintainer.tidy()
-            self._settled = maintainer.store.metadata.version()
+            self._settled = version  # where tidying changed something, or somebody did meanwhile: once more
         return True
 
 
