@@ -15,6 +15,7 @@ import everview
 from everview import ViewChange
 from everview.errors import DefinitionError, EverviewError, LeaseTakenError
 from everview.maintain import epochs
+from everview.maintain.keeper import Keeper
 from tests.client.kinds import VIEWS, define, write
 from tests.oracle.maintained import bag
 
@@ -166,3 +167,22 @@ def test_only_inside_the_block(counted: everview.Database) -> None:
         pass
     with pytest.raises(DefinitionError, match="not maintained here"):
         running.drain(1)
+
+
+def test_what_comes_while_it_tidies_is_not_missed(counted: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper = Keeper(lambda: counted.store)
+    maintainer = counted._freshness._maintainer
+    tidy = maintainer.tidy
+
+    def tidy_and_more() -> None:
+        tidy()
+        monkeypatch.undo()
+        counted.sql("CREATE MATERIALIZED VIEW more AS SELECT count(*) AS n FROM lines")
+
+    with maintainer.lease():
+        monkeypatch.setattr(maintainer, "tidy", tidy_and_more)
+        for _ in range(20):
+            keeper.turn(maintainer)
+        assert counted.view("more").get() == {"n": 4}
+        while keeper.turn(maintainer):
+            pass

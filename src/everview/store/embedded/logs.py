@@ -137,7 +137,7 @@ class EmbeddedLog:
             return []
         found: list[bytes] = []
         blocks_ahead = cursor.iternext()
-        while chunk := list(islice(blocks_ahead, READ_BLOCKS)):
+        while chunk := list(islice(blocks_ahead, min(READ_BLOCKS, len(piece)))):  # a block holds one entry or more
             wanted = bisect_right(chunk, last, key=itemgetter(0))
             found += map(itemgetter(1), chunk[:wanted])
             if wanted < len(chunk):
