@@ -8,6 +8,7 @@ The recomputation reads the base tables and the texts of the views, and nothing 
 
 from __future__ import annotations
 
+import atexit
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -175,6 +176,10 @@ def types(rows: pa.Table) -> list[tuple[str, str]]:
 @functools.cache
 def _connection() -> duckdb.DuckDBPyConnection:
     return connect()
+
+
+for _kept in (database, _connection):  # otherwise DuckDB's bindings speak of leaks where threads outlive them
+    atexit.register(_kept.cache_clear)
 
 
 def _comparable(value: object) -> object:

@@ -166,3 +166,8 @@ def test_a_foreign_error_is_told_without_a_java_stack() -> None:
     found = told(Exception(text), "an epoch of group main failed")
     assert type(found) is EverviewError
     assert str(found) == "an epoch of group main failed\n  why: ValueError: seven"
+
+
+def test_an_error_of_spark_itself_is_told_without_a_java_stack() -> None:
+    text = "An error occurred while calling o1.collect.\n: org.apache.spark.SparkException: no worker\n\tat org.x"
+    assert str(told(Exception(text), "an epoch failed")) == "an epoch failed\n  why: SparkException: no worker"

@@ -241,6 +241,7 @@ class Pipeline:
 _RAISED = re.compile(
     r"^(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt)): ([^\n]*(?:\n  (?:why|do): [^\n]*)*)", re.M
 )
+_JAVA = re.compile(r"^(?:: |Caused by: )(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception)): ([^\n]*)", re.M)
 _DETAIL = re.compile(r"^  why: (.*)$", re.M)
 _HINT = re.compile(r"^  do:  (.*)$", re.M)
 
@@ -254,5 +255,5 @@ def told(error: Exception, what: str) -> EverviewError:
         if isinstance(kind, type) and issubclass(kind, EverviewError):
             detail, hint = _DETAIL.search(text), _HINT.search(text)
             return kind(text.splitlines()[0], detail=detail and detail[1], hint=hint and hint[1])
-    told_last = ": ".join(raised[-1]) if raised else str(error).strip().partition("\n")[0]
-    return EverviewError(what, detail=told_last)
+    known = raised or _JAVA.findall(str(error))
+    return EverviewError(what, detail=": ".join(known[-1]) if known else str(error).strip().partition("\n")[0])

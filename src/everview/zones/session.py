@@ -24,6 +24,7 @@ off: what goes wrong reaches the caller as an error of ours.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,9 @@ _AT_RUNTIME = {
 
 ATTEMPTS = 4
 """How often a task is tried on a local master, as on a cluster."""
+
+
+logging.getLogger("py4j").addHandler(logging.NullHandler())  # it would print what is raised to the caller anyway
 
 
 def new_session(master: str | None = None, **settings: str) -> SparkSession:

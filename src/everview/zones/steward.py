@@ -11,6 +11,7 @@ where a build makes its views the group's own does the stream pause, for the tim
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from everview.catalog import GroupKind
@@ -36,7 +37,12 @@ class Steward:
         self._failed = failed
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tend, name="everview-steward", daemon=True)
-        self._seen: tuple[int, Frontier] = (-1, Frontier())
+        self._version = -1
+        """Of the catalog, when there was last nothing to do for it."""
+        self._latest = (Frontier(), 0.0)
+        """Where the logs ended when they had last grown, and when that was."""
+        self._moved: Frontier | None = None
+        """Where lazy groups have been moved to."""
 
     def start(self) -> None:
         self._thread.start()
@@ -65,19 +71,22 @@ class Steward:
         self._move_asked()
         version = maintainer.store.metadata.version()
         builds = maintainer.builder.builds()
-        if version == self._seen[0] and not builds:
-            return self._move_lazy()
+        if version == self._version and not builds:
+            self._move_lazy()
+            return False
+        self._moved = None
         self._follow()
         if builds:
             self._advance(builds[0])
-        else:
-            waiting = maintainer.builder.waiting()
-            for target, found in waiting.items():
-                maintainer.start(target, found)
-            if not waiting:
-                self._tidy()
-                self._seen = (maintainer.store.metadata.version(), self._seen[1])
-        return True
+            return True
+        waiting = maintainer.builder.waiting()
+        if not waiting:
+            if not self._tidy():
+                return False
+            self._version = version  # of the beginning: what came meanwhile is for the next turn
+            return True
+        started = [maintainer.start(target, found) for target, found in waiting.items()]
+        return any(build is not None for build in started)
 
     def _follow(self) -> None:
         for group in self._maintainer.groups():
@@ -104,14 +113,15 @@ class Steward:
         finally:
             maintainer.plans.resume(build.target)
 
-    def _tidy(self) -> None:
-        """Clean up, unless an epoch is under way that was begun with an older plan."""
+    def _tidy(self) -> bool:
+        """Clean up, unless an epoch is under way that was begun with an older plan: then later."""
         maintainer = self._maintainer
         for group in maintainer.groups():
             begun = maintainer.store.views.begun(group)
             if begun is not None and EpochTask.from_bytes(begun.plan).plan != maintainer.plan_of(group):
-                return
+                return False
         maintainer.tidy()
+        return True
 
     def _move_asked(self) -> None:
         """Move the groups that a reader waits for."""
@@ -121,16 +131,15 @@ class Steward:
                 maintainer.advance(group, goal)
             answered(maintainer.store, group)
 
-    def _move_lazy(self) -> bool:
+    def _move_lazy(self) -> None:
         """Move the groups that no stream moves, once nothing has been written for a while."""
         maintainer = self._maintainer
-        latest = maintainer.store.log.latest()
-        if latest != self._seen[1]:
-            self._seen = (self._seen[0], latest)
-            self._over.wait(LAZY)
-            return False
-        kinds = {group.name: group.kind for group in maintainer.catalog.groups()}
-        for group in maintainer.groups():
-            if group != self._streamed and kinds.get(group) is not GroupKind.BUILDING:
-                maintainer.advance(group, latest)
-        return False
+        latest, since = maintainer.store.log.latest(), self._latest[1]
+        if latest != self._latest[0]:
+            self._latest = (latest, time.monotonic())
+        elif latest != self._moved and time.monotonic() - since >= LAZY:
+            kinds = {group.name: group.kind for group in maintainer.catalog.groups()}
+            for group in maintainer.groups():
+                if group != self._streamed and kinds.get(group) is not GroupKind.BUILDING:
+                    maintainer.advance(group, latest)
+            self._moved = latest
