@@ -255,5 +255,5 @@ def told(error: Exception, what: str) -> EverviewError:
         if isinstance(kind, type) and issubclass(kind, EverviewError):
             detail, hint = _DETAIL.search(text), _HINT.search(text)
             return kind(text.splitlines()[0], detail=detail and detail[1], hint=hint and hint[1])
-    known = raised or _JAVA.findall(str(error))
-    return EverviewError(what, detail=": ".join(known[-1]) if known else str(error).strip().partition("\n")[0])
+    known = raised[-1:] or _JAVA.findall(str(error))[:1]
+    return EverviewError(what, detail=": ".join(known[0]) if known else str(error).strip().partition("\n")[0])
