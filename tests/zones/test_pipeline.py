@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,17 +15,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from everview.client.database import Database
 from everview.errors import DamagedEntryError, DefinitionError, LeaseTakenError, LogTrimmedError
-from everview.maintain.tasks import EpochTask
-from everview.operators.runner import Outcome
 from everview.store.contract import Begun
 from everview.store.embedded.layout import LOG
 from everview.zones.epoch import SparkEpochs
 from everview.zones.pipeline import Pipeline
 from everview.zones.stage_task import StageTask
+from tests.zones.quiet import Watched
 from tests.zones.shop import assert_all_is_right, open_shop, trade, write
 from tests.zones.victim import OPERATIONS
 
@@ -34,6 +32,8 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0
+BANNER = ("WARNING: Using incubator modules", "Setting default log level", "To adjust logging level")
+"""What Spark says when it starts."""
 
 
 def test_the_view_equals_recomputation_at_every_epoch(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
@@ -182,17 +182,6 @@ def test_a_log_that_was_trimmed_too_early_names_the_views_to_rebuild(
     assert found.value.hint == "rebuild its views: totals"
 
 
-class Watched(Pipeline):
-    """Says when an epoch has begun its work."""
-
-    class EPOCHS(SparkEpochs):
-        inside = threading.Event()
-
-        def over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
-            self.inside.set()
-            return super().over(begun, task, descriptors)
-
-
 def test_a_pipeline_that_is_stopped_in_an_epoch_is_resumed_by_the_next(
     shop: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -238,3 +227,17 @@ def test_the_settings_of_a_session_that_is_handed_in_stay_as_they_are(spark: Spa
         Pipeline(tmp_path / "store", spark=theirs).catch_up()
         assert_all_is_right(db)
     assert theirs.conf.get("spark.sql.adaptive.enabled") == "true"
+
+
+def test_nothing_is_printed_by_a_pipeline_that_is_stopped_in_an_epoch(tmp_path: Path) -> None:
+    """Neither by Spark, nor by its workers, nor by DuckDB at the end of the process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.zones.quiet", str(tmp_path / "store")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0 and done.stdout == ""
+    told = [line for line in done.stderr.splitlines() if not line.startswith(BANNER)]
+    assert told == []

@@ -84,6 +84,7 @@ class Pipeline:
         self._query: StreamingQuery | None = None
         self._steward: Steward | None = None
         self._failure: EverviewError | None = None
+        self._stopping = False
 
     # -------------------------------------------------------------- life
 
@@ -119,6 +120,7 @@ class Pipeline:
         if self._maintainer is not None:
             raise DefinitionError(f"the pipeline of {self.place} runs already")
         self._failure = None
+        self._stopping = False
         try:
             store = open_store(self.place)
             self._held.callback(store.close)
@@ -152,6 +154,7 @@ class Pipeline:
 
     def stop(self) -> None:
         """Stop; an epoch that is under way is given up, and resumed by the next start."""
+        self._stopping = True
         steward, self._steward = self._steward, None
         if steward is not None:
             steward.stop()
@@ -219,12 +222,12 @@ class Pipeline:
                 begun = None if maintainer is None else maintainer.store.views.begun(self.group)
                 if maintainer is not None and begun is not None:
                     self._do(maintainer, begun, batch)
-        except EverviewError as error:
-            self._failure = error
-            raise
         except Exception as error:
-            self._failure = told(error, f"an epoch of group {self.group} failed")
-            raise
+            if self._stopping:
+                return  # it was given up; the next start resumes it
+            what = f"an epoch of group {self.group} failed"
+            self._failure = error if isinstance(error, EverviewError) else told(error, what)
+            raise self._failure from None  # Spark chokes on the long texts of Java's errors
 
     def _do(self, maintainer: Maintainer, begun: Begun, batch: DataFrame) -> None:
         epochs = maintainer.epochs

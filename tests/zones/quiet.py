@@ -1,0 +1,45 @@
+"""A pipeline that is stopped in an epoch, and a process that ends: ``python -m tests.zones.quiet <store>``."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from everview.maintain.tasks import EpochTask
+from everview.operators.runner import Outcome
+from everview.store.contract import Begun
+from everview.zones.epoch import SparkEpochs
+from everview.zones.pipeline import Pipeline
+from everview.zones.session import new_session
+from tests.zones.shop import open_shop, trade
+
+
+class Watched(Pipeline):
+    """Says when an epoch has begun its work."""
+
+    class EPOCHS(SparkEpochs):
+        inside = threading.Event()
+
+        def over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
+            self.inside.set()
+            return super().over(begun, task, descriptors)
+
+
+def main(path: Path) -> None:
+    spark = new_session()
+    db = open_shop(path)  # and never closed
+    for seed in range(2):
+        trade(db, 5, seed)
+        with Watched(path, spark=spark) as pipeline:
+            pipeline.drain()
+            Watched.EPOCHS.inside.clear()
+            trade(db, 5, seed)
+            Watched.EPOCHS.inside.wait(60)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
