@@ -25,7 +25,7 @@ from everview.store.embedded.codecs import TableCodecs
 from everview.store.embedded.core import Handle
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
-from everview.store.embedded.topology import EmbeddedTopology, ends, log_key
+from everview.store.embedded.topology import EmbeddedTopology, ends, log_key, sequence_of
 
 TRIM_BLOCKS = 10_000
 READ_BLOCKS = 4096
@@ -137,11 +137,16 @@ class EmbeddedLog:
             return []
         found: list[bytes] = []
         blocks_ahead = cursor.iternext()
-        while chunk := list(islice(blocks_ahead, min(READ_BLOCKS, len(piece)))):  # a block holds one entry or more
+        expected = 1
+        while chunk := list(islice(blocks_ahead, min(expected, READ_BLOCKS))):
             wanted = bisect_right(chunk, last, key=itemgetter(0))
             found += map(itemgetter(1), chunk[:wanted])
-            if wanted < len(chunk):
+            if chunk[-1][0] >= last:
                 break
+            # as many more as there will be, if they are as large as those so far: blocks hold one entry
+            # or thousands, and what is read beyond the slice is copied in vain
+            reached = sequence_of(chunk[-1][0])
+            expected = 1 + (piece.upto - reached) * len(found) // (reached - piece.after)
         return found
 
     def _last_block(self, transaction: Transaction, piece: Slice) -> bytes | None:

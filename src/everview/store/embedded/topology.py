@@ -42,6 +42,11 @@ _NODE = 5
 """Bytes of a log key up to and including the node."""
 
 
+def sequence_of(key: bytes) -> int:
+    """The sequence number in a log key."""
+    return int.from_bytes(key[_NODE:], "big")
+
+
 @dataclass(frozen=True)
 class Map:
     """The topology at one version."""
@@ -118,7 +123,7 @@ def last_sequence(transaction: Transaction, map_: Map, node: int) -> int:
     cursor = transaction.cursor()
     found = cursor.prev() if cursor.set_range(log_key(LOG, node + 1, 0)) else cursor.last()
     if found and (key := cursor.key()).startswith(log_key(LOG, node, 0)[:_NODE]):
-        return int.from_bytes(key[_NODE:], "big")
+        return sequence_of(key)
     return max(map_.trimmed[node], map_.closed[node])
 
 
