@@ -5,15 +5,22 @@ asks here for the store and gets the one that this very process opened, never on
 parent process had open when it forked.
 
 A worker's stores stay open as long as the process: its next task will want them again.
+
+The processes of one Spark application may be on several machines. An embedded store is files that its
+processes map into their memory, so all of them must be on the machine of the one who sends them there. A
+directory that is mounted from another machine looks the same, and would be ruined: hence :func:`machine`.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import threading
 
+from everview.errors import NotAStoreError, StoreError
 from everview.store.contract import Store
 from everview.store.embedded import EmbeddedStore
+from everview.store.embedded.durability import boot_id
 
 _opened: dict[tuple[int, str], Store] = {}
 _guard = threading.Lock()
@@ -24,16 +31,39 @@ def open_store(place: str) -> Store:
     return EmbeddedStore.open(place)
 
 
-def opened(place: str) -> Store:
-    """The store at a place, opened at the first call and left open."""
+def machine() -> str:
+    """What tells this machine from others; containers of one machine are on the same."""
+    return boot_id()
+
+
+def opened(place: str, on: str = "") -> Store:
+    """The store at a place, opened at the first call and left open. ``on`` is the :func:`machine` where
+    it is, if that is known."""
     asked = (os.getpid(), place)
     found = _opened.get(asked)
     if found is None:
         with _guard:
             found = _opened.get(asked)
             if found is None:
-                found = _opened[asked] = open_store(place)
+                found = _opened[asked] = _open_here(place, on)
     return found
+
+
+def _open_here(place: str, on: str) -> Store:
+    if on and on != machine():
+        raise StoreError(
+            f"the store in {place} cannot be used from {socket.gethostname()}",
+            detail="it is on another machine, and a store in a directory is for the processes of one",
+            hint="let Spark's driver and executors run on the machine of the store",
+        )
+    try:
+        return open_store(place)
+    except NotAStoreError as error:
+        raise NotAStoreError(
+            error.message,
+            detail=f"{error.detail or 'nothing is there'}, says process {os.getpid()} on {socket.gethostname()}",
+            hint="Spark's driver and executors must find the directory of the store under the same path",
+        ) from None
 
 
 def close_opened(place: str) -> None:

@@ -21,6 +21,7 @@ from everview.errors import InputError, NotAStoreError
 from everview.store.embedded import layout
 from everview.store.embedded.durability import MODES, Cut, Durability, locked, recover
 from everview.store.embedded.environment import FULL_SIZE, Environment, Transaction, forked
+from everview.store.embedded.times import Times
 from everview.store.embedded.topology import found_topology
 
 T = TypeVar("T")
@@ -42,6 +43,7 @@ class Core:
         cut = Cut(self.base, shards, layout.BASE)
         self.durability = Durability(directory, {layout.BASE: self.base, **shards}, cut)
         self.users = 0
+        self.times = Times()
 
     def close(self) -> None:
         try:

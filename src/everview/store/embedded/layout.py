@@ -15,6 +15,7 @@ Key spaces of base.mdb, by their first byte::
     L <node> <last seq>     a block of log entries (see blocks.py)
     M <name>                a document; "M" alone is their counter
     T                       topology: nodes, regions, trimmed frontier
+    W …                     when batches were written (see times.py)
     r <table> <key>         a row; last, so that the rows of a table that is loaded in key order
                             can be appended to the file
 """

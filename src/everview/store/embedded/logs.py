@@ -25,6 +25,7 @@ from everview.store.embedded.codecs import TableCodecs
 from everview.store.embedded.core import Handle
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
+from everview.store.embedded.times import time_of
 from everview.store.embedded.topology import EmbeddedTopology, ends, log_key, sequence_of
 
 TRIM_BLOCKS = 10_000
@@ -57,6 +58,14 @@ class EmbeddedLog:
     def oldest(self) -> Frontier:
         with self._handle.base.read() as transaction:
             return self._topology.current(transaction).trimmed
+
+    def written_after(self, start: Frontier) -> float | None:
+        with self._handle.base.read() as transaction:
+            latest = ends(transaction, self._topology.current(transaction))
+            growing = [piece.node for piece in start.slices_to(start | latest)]
+            if not growing:
+                return None
+            return time_of(transaction, min(self._batch_at(transaction, node, start[node] + 1) for node in growing))
 
     # -------------------------------------------------------------- cuts
 

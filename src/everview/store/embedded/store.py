@@ -99,7 +99,9 @@ class EmbeddedStore:
         return EmbeddedBatch(self._handle, self._writer)
 
     def _writer(self, table: Table) -> Writer:
-        return Writer(self._codecs_of(table), self.topology, self._handle.settings.before_images)
+        return Writer(
+            self._codecs_of(table), self.topology, self._handle.core.times, self._handle.settings.before_images
+        )
 
     def snapshot(self) -> StoreSnapshot:
         """One version of all tables and views, for as long as it is held."""

@@ -28,7 +28,7 @@ class EmbeddedTable:
     def __init__(self, handle: Handle, topology: EmbeddedTopology, codecs: TableCodecs) -> None:
         self._handle = handle
         self._codecs = codecs
-        self._writer = Writer(codecs, topology, handle.settings.before_images)
+        self._writer = Writer(codecs, topology, handle.core.times, handle.settings.before_images)
         reader = Reader(handle.base, codecs)
         self.get: Callable[..., Row | None] = reader.get
         self.get_many = reader.get_many

@@ -27,6 +27,7 @@ from everview.store.embedded import blocks
 from everview.store.embedded.codecs import MAX_KEY, TableCodecs, shown_key, too_long
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
+from everview.store.embedded.times import Times
 from everview.store.embedded.topology import EmbeddedTopology, last_sequence, log_key
 from everview.store.intake import Incoming
 from everview.store.ragged import BINARY, Ints, lengths, null_column, nulls, prefixed
@@ -41,6 +42,7 @@ class Writer:
 
     codecs: TableCodecs
     topology: EmbeddedTopology
+    times: Times
     images: bool
 
     def put_one(self, row: Row) -> Work:
@@ -96,6 +98,7 @@ class Writer:
             self.codecs.table.id, transaction.id(), sequence, region.incarnation, kind, self.images, key, old, new
         )
         transaction.put(log_key(LOG, region.node, sequence), block)
+        self.times.note(transaction)
 
     def put_many(self, incoming: Incoming) -> Work:
         codecs = self.codecs
@@ -194,6 +197,7 @@ class Writer:
             first = last_sequence(transaction, map_, node) + 1
             run = packed.blocks(start, end, first)
             transaction.cursor().putmulti((log_key(LOG, node, last), block) for last, block in run)
+        self.times.note(transaction)
 
 
 def _no_value(table: Table, key: tuple[object, ...], name: str) -> MissingColumnError:
