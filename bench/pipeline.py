@@ -5,7 +5,8 @@
 | q1 … q4 | the streams and views of ``bench.operators``: operations per second of warm epochs, commit to commit |
 | freshness | a single change with an idle pipeline: from the put to the commit of the view (one shuffle) |
 | idle | processor time of all processes of a pipeline that has nothing to do |
-| writer | puts per second on one core, alone and while a pipeline maintains q2 on the other |
+| writer | puts per second on one core: alone, beside a core that is busy otherwise, and while q2 is maintained on it |
+| build | q2 and q3 created over ten million rows, beside a running pipeline: rows per second, memory |
 
 In each run the view is compared with a recomputation at the end, and the command fails if a row
 differs. Memory is that of all processes together, shared pages counted once.
@@ -23,17 +24,20 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import everview
 from bench.operators import BATCH, BT1, BT2, GROUPS, KEYS, VIEWS, Stream
-from bench.processes import processor_seconds, resident_megabytes
+from bench.processes import Memory, memory, processor_seconds
 from everview.catalog import MAIN
 from everview.cli.recompute import differences, recomputed
 from everview.store.embedded import EmbeddedStore
@@ -101,7 +105,7 @@ def throughput(name: str, spark: SparkSession, operations: int, per_epoch: int, 
                 "seconds of each epoch": [round(seconds, 3) for _, seconds in gaps],
                 "operations per second": round(sum(n for n, _ in warm) / sum(seconds for _, seconds in warm)),
                 "milliseconds of a warm epoch": profile(reports[-len(warm) :]),
-                "megabytes of all processes": round(resident_megabytes(os.getpid())),
+                "megabytes of all processes": round(memory(os.getpid()).all),
                 "rows": db.sql(f"SELECT count(*) FROM {name}").rows()[0][0],
                 "differences": wrong_rows(db, name)[:10],
             }
@@ -177,6 +181,9 @@ def writer(seconds: float, turns: int = 3) -> Found:
                 for _ in range(turns):
                     for name, write in (("put", _put), ("put_many of 1,000", _put_many)):
                         rates.setdefault(f"{name}, alone", []).append(_rate(db, write, seconds))
+                    with _busy(cores[1]):
+                        for name, write in (("put", _put), ("put_many of 1,000", _put_many)):
+                            rates.setdefault(f"{name}, beside a busy core", []).append(_rate(db, write, seconds))
                     with _maintained(path, cores[1]):
                         for name, write in (("put", _put), ("put_many of 1,000", _put_many)):
                             rates.setdefault(f"{name}, maintained", []).append(_rate(db, write, seconds))
@@ -186,8 +193,9 @@ def writer(seconds: float, turns: int = 3) -> Found:
             wrong = wrong_rows(db, "q2")
     best = {name: max(found) for name, found in rates.items()}
     slowed = {
-        name: f"{100 * (1 - best[f'{name}, maintained'] / best[f'{name}, alone']):.1f} %"
+        f"{name}, {how}": f"{100 * (1 - best[f'{name}, {how}'] / best[f'{name}, alone']):.1f} %"
         for name in ("put", "put_many of 1,000")
+        for how in ("beside a busy core", "maintained")
     }
     return {
         "rows per second, the best turn": {name: round(rate) for name, rate in best.items()},
@@ -227,6 +235,19 @@ def _put_many(db: everview.Database, stream: Stream, rng: random.Random) -> int:
     return len(rows)
 
 
+@contextmanager
+def _busy(core: int) -> Iterator[None]:
+    """While a core computes something that has nothing to do with the store: what the machine's cores
+    take from each other."""
+    with subprocess.Popen(
+        [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"]
+    ) as one:
+        try:
+            yield
+        finally:
+            one.kill()
+
+
 class _maintained:
     """While another process maintains the views, all of it on one core."""
 
@@ -257,16 +278,60 @@ def maintain(path: str, core: int) -> None:
         sys.stdin.read()
 
 
+# ------------------------------------------------------------------ a build
+
+
+def build(spark: SparkSession, rows: int, servers: int) -> Found:
+    """Two views created over a large table while a third is maintained."""
+    with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
+        path = Path(folder) / "store"
+        with opened(path, "q1") as db, Pipeline(path, spark=spark, servers=servers) as pipeline:
+            stream = Stream("bt1", rows, rows // 10, 1)
+            rng = np.random.default_rng(1)
+            for low in range(0, rows, BATCH):
+                db.table("bt1").put_many(stream.rows(rng, np.arange(low, min(low + BATCH, rows))))
+            pipeline.drain()
+            before = memory(os.getpid())
+            most = before
+            started = time.perf_counter()
+            drained = threading.Event()
+            views = {name: VIEWS[name][name] for name in ("q2", "q3")}
+            db.sql("; ".join(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in views.items()))
+
+            def drain() -> None:
+                pipeline.drain()
+                drained.set()
+
+            waiting = threading.Thread(target=drain, daemon=True)
+            waiting.start()
+            while not drained.wait(0.5) and waiting.is_alive():
+                now = memory(os.getpid())
+                most = Memory(max(most.own, now.own), max(most.files, now.files))
+            waiting.join()
+            took = time.perf_counter() - started
+            pipeline.check()
+            wrong = [*wrong_rows(db, "q2")[:10], *wrong_rows(db, "q3")[:10]]
+    return {
+        "rows": rows,
+        "seconds": round(took, 1),
+        "rows per second": round(rows / took),
+        "most megabytes of processes, without mapped files": round(most.own),
+        "most megabytes of mapped files": round(most.files),
+        "differences": wrong,
+    }
+
+
 # ------------------------------------------------------------------ all of it
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=__doc__)
-    parser.add_argument("runs", nargs="*", default=["q1", "q2", "q3", "q4", "freshness", "writer"])
+    parser.add_argument("runs", nargs="*", default=["q1", "q2", "q3", "q4", "freshness", "writer", "build"])
     parser.add_argument("--operations", type=int, default=2_000_000)
     parser.add_argument("--per-epoch", type=int, default=250_000)
     parser.add_argument("--servers", type=int, default=2)
     parser.add_argument("--changes", type=int, default=40, help="single changes whose freshness is measured")
+    parser.add_argument("--rows", type=int, default=10_000_000, help="of the table that views are built over")
     parser.add_argument("--seconds", type=float, default=5, help="of writing in each turn")
     parser.add_argument("--master", default=None, help="of Spark")
     parser.add_argument("--json", type=Path, default=Path("build/bench/pipeline.json"))
@@ -284,6 +349,8 @@ def main() -> int:
             found[name] = freshness(spark, asked.changes)
         elif name == "writer":
             found[name] = writer(asked.seconds)
+        elif name == "build":
+            found[name] = build(spark, asked.rows, asked.servers)
         else:
             found[name] = throughput(name, spark, asked.operations, asked.per_epoch, asked.servers)
         found[name]["load average before"] = load

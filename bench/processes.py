@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -39,13 +40,31 @@ def processor_seconds(process: int) -> float:
     return total / _TICKS
 
 
-def resident_megabytes(process: int) -> float:
-    """The memory of a family, what its processes share counted once."""
-    total = 0
+@dataclass(frozen=True)
+class Memory:
+    """Megabytes that processes have in memory, what they share counted once."""
+
+    own: float
+    """What only they can hold: heaps, stacks."""
+    files: float
+    """Pages of files that are mapped, of the store above all: the system takes them back when it
+    needs them."""
+
+    @property
+    def all(self) -> float:
+        return self.own + self.files
+
+
+def memory(process: int) -> Memory:
+    """The memory of a family."""
+    total = {"Pss_Anon": 0, "Pss_Shmem": 0, "Pss_File": 0}
     for one in family(process):
         try:
             lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
         except OSError:
             continue
-        total += next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
-    return total / 1024
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name in total:
+                total[name] += int(value.split()[0])
+    return Memory((total["Pss_Anon"] + total["Pss_Shmem"]) / 1024, total["Pss_File"] / 1024)
