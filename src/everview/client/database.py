@@ -32,6 +32,9 @@ from typing import TYPE_CHECKING, Literal
 from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
+from everview.check.on_spark import verify_on
+from everview.check.report import Report
+from everview.check.verify import SAMPLES, verify
 from everview.client.freshness import Asked, Freshness
 from everview.client.maintaining import Maintaining
 from everview.client.reading import Context
@@ -41,6 +44,7 @@ from everview.client.snapshots import Snapshot
 from everview.client.statements import execute
 from everview.client.status import Status, status
 from everview.client.tables import BatchHandle, TableHandle
+from everview.client.verifying import KeptViews
 from everview.client.views import ViewHandle
 from everview.errors import DefinitionError
 from everview.sql.parameters import Values
@@ -199,6 +203,22 @@ class Database:
             raise DefinitionError("only a store in a directory is maintained from here")
         place = self.store.directory
         return Maintaining(place, spark, servers=servers, operations=operations, checkpoint=checkpoint, wait=wait)
+
+    def verify(self, *names: str, spark: SparkSession | None = None, samples: int = SAMPLES) -> Report:
+        """Recompute views from the base tables and compare: those with these names, or all. Views are
+        maintained and rows written meanwhile; every group is judged at one frontier.
+
+        On Spark where a session is given, else in this process. ``samples`` is how many missing, extra
+        and differing rows of a view are named; all are counted.
+        """
+        kept = KeptViews(self._context)
+        return verify(kept, names, samples) if spark is None else verify_on(spark, self._place, kept, names, samples)
+
+    @property
+    def _place(self) -> str:
+        if not isinstance(self.store, EmbeddedStore):
+            raise DefinitionError("only a store in a directory is used from Spark")
+        return str(self.store.directory)
 
     def status(self) -> Status:
         """How far all views are, what is being built, what is set aside, and who maintains them."""

@@ -1,0 +1,111 @@
+"""A view judged: what it shows against what it should show.
+
+One sentence: equal rows are right; differences are wrong, unless all that differs may be rows at a tie
+that SQL leaves open, or the view cannot be recomputed: then nobody knows, and the report says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import duckdb
+import pyarrow as pa
+
+from everview.catalog import Maintained
+from everview.change.frontier import Frontier
+from everview.check.compare import Compared
+from everview.check.recompute import Recomputed, Rows, Unknown, Workspace
+from everview.check.report import Verdict, ViewReport
+from everview.errors import EverviewError
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is judged, and where it stands."""
+
+    one: Maintained
+    epoch: int
+    frontier: Frontier
+    set_aside: int = 0
+    """What it is known to lack."""
+
+
+class Shown:
+    """What a view shows, as a stream that remembers why it broke off."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self.schema = rows.schema
+        self.failure: Exception | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return pa.RecordBatchReader.from_batches(self.schema, self.scan()).__arrow_c_stream__(requested_schema)
+
+    def scan(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._rows.scan()
+        except Exception as error:
+            self.failure = error
+            raise
+
+
+def judged(workspace: Workspace, case: Case, rows: Rows, samples: int) -> ViewReport:
+    """What is to be said of a view, given the rows that it shows."""
+    said = _begun(case)
+    try:
+        recomputed = workspace.recomputed(case.one)
+    except Unknown as reason:
+        return _with(said, Verdict.UNDECIDED, reason=str(reason))
+    shown = Shown(rows)
+    try:
+        found = workspace.compared(recomputed, shown, samples)
+        if found.missing and case.set_aside and not recomputed.left_out:
+            # DuckDB may answer without looking at what has no value
+            recomputed = workspace.leaving_out(recomputed)
+            found = workspace.compared(recomputed, shown, samples)
+    except Unknown as reason:
+        return _with(said, Verdict.UNDECIDED, reason=str(reason))
+    except (duckdb.Error, EverviewError, pa.ArrowException):
+        if shown.failure is None:
+            raise
+        return unreadable(case, shown.failure)
+    return _judgement(said, recomputed, found)
+
+
+def unreadable(case: Case, error: Exception) -> ViewReport:
+    """What is to be said of a view whose records do not decode."""
+    words = error.message if isinstance(error, EverviewError) else str(error)
+    return _with(_begun(case), Verdict.WRONG, reason=f"its rows cannot be read: {words}")
+
+
+def _begun(case: Case) -> ViewReport:
+    one = case.one
+    return ViewReport(
+        one.name, one.kind, one.group, case.epoch, case.frontier, Verdict.UNDECIDED, set_aside=case.set_aside
+    )
+
+
+def _judgement(said: ViewReport, recomputed: Recomputed, found: Compared) -> ViewReport:
+    if not (found.missing or found.extra or found.differing):
+        return _with(said, Verdict.RIGHT, found)
+    if recomputed.doubts:
+        open_ones = ", ".join(dict.fromkeys(recomputed.doubts))
+        reason = f"its query leaves an order open ({open_ones}), and rows at a tie may be others"
+        return _with(said, Verdict.UNDECIDED, found, reason)
+    reason = f"rows without a value were left out: {recomputed.left_out}" if recomputed.left_out else ""
+    return _with(said, Verdict.WRONG, found, reason)
+
+
+def _with(said: ViewReport, verdict: Verdict, found: Compared | None = None, reason: str = "") -> ViewReport:
+    counts = found or Compared(0)
+    return replace(
+        said,
+        verdict=verdict,
+        rows=counts.rows,
+        missing=counts.missing,
+        extra=counts.extra,
+        differing=counts.differing,
+        first=counts.first,
+        reason=reason,
+    )

@@ -1,0 +1,174 @@
+"""What a view's query is for DuckDB, from what is recorded of the view alone.
+
+One sentence: the recorded text is what is asked, and only where Everview means more than DuckDB does
+(TUMBLE, WITH TIES, orders left open, exact sums) is it asked as a checked tree in which that is said.
+
+| the query | is asked |
+|---|---|
+| says all there is to say | as it is recorded |
+| has words or orders that are Everview's | checked, orders settled (:mod:`everview.check.settled`) |
+| adds floating-point numbers | with exact sums (:mod:`everview.check.exact_sums`) |
+| has rows without a value | once more, with TRY (:mod:`everview.check.tried`) |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from everview.catalog import Definitions, Maintained, NamedQuery, ViewDefinition
+from everview.catalog.namespace import CatalogNames
+from everview.change.schema import Column
+from everview.check.compare import quoted
+from everview.check.exact_sums import exactly_summed
+from everview.check.settled import settled
+from everview.check.tried import tried
+from everview.sql.calls import called, is_aggregate
+from everview.sql.check import Checked, check
+from everview.sql.dialects import DEFAULT, reader, to_sql
+from everview.sql.open_orders import open_orders
+from everview.sql.ties import has_ties
+from everview.sql.time_windows import TIME_WINDOWS
+from everview.store.contract import Table
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query to be asked of DuckDB."""
+
+    sql: str
+    doubts: tuple[str, ...] = ()
+    """What it leaves open."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A name in a query, and what stands behind it."""
+
+    name: str
+    of: Table | ViewDefinition | NamedQuery
+    columns: tuple[str, ...]
+    """Those that the query sees of it, and the hidden key of a table."""
+
+
+class ViewQuery:
+    """What is asked to recompute a view or an index."""
+
+    def __init__(self, one: Maintained, definitions: Definitions) -> None:
+        self.one = one
+        self._definitions = definitions
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Of the answer."""
+        if isinstance(self.one, ViewDefinition):
+            return self.one.columns
+        on = self._definitions.by_id(self.one.on)
+        assert isinstance(on, Table | ViewDefinition)
+        shown = {column.name.lower(): column for column in (on.schema.shown if isinstance(on, Table) else on.columns)}
+        key = on.key if isinstance(on, ViewDefinition) else () if on.schema.hidden_key else on.schema.key
+        return tuple(shown[name] for name in dict.fromkeys(name.lower() for name in (*self.one.columns, *key)))
+
+    @property
+    def key(self) -> tuple[str, ...] | None:
+        """What tells the rows of the answer apart; None where that is not shown."""
+        if isinstance(self.one, ViewDefinition):
+            return None if self.one.bag else self.one.key
+        return None
+
+    @cached_property
+    def _text(self) -> str:
+        if isinstance(self.one, ViewDefinition):
+            return self.one.sql
+        names = ", ".join(quoted(column.name) for column in self.columns)
+        return f"SELECT {names} FROM {quoted(self._definitions.by_id(self.one.on).name)}"
+
+    @cached_property
+    def _tree(self) -> exp.Expr:
+        own = reader(DEFAULT)
+        return own.meaning(own.read(self._text), self._text)
+
+    @property
+    def _seen(self) -> dict[int, int]:
+        return dict(self.one.seen) if isinstance(self.one, ViewDefinition) else {}
+
+    @cached_property
+    def checked(self) -> Checked:
+        """The query with its names resolved."""
+        return check(self._tree, CatalogNames(self._definitions, self._seen), self._text)
+
+    # -------------------------------------------------------------- what it reads
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """Tables, views and plain views, each after what it is made of."""
+        found: dict[int, Source] = {}
+        for id in self.one.depends_on:
+            self._need(id, found)
+        return tuple(found.values())
+
+    def _need(self, id: int, found: dict[int, Source]) -> None:
+        if id in found:
+            return
+        read = self._definitions.by_id(id)
+        if isinstance(read, Table):
+            version = self._seen.get(id)
+            shown = [c.name for c in read.schema.shown if version is None or c.since <= version]
+            found[id] = Source(read.name, read, tuple(shown))
+        elif isinstance(read, ViewDefinition):
+            found[id] = Source(read.name, read, tuple(column.name for column in read.columns))
+        elif isinstance(read, NamedQuery):
+            for below in read.depends_on:
+                self._need(below, found)
+            found[id] = Source(read.name, read, tuple(column.name for column in read.columns))
+
+    def _key_of(self, name: str) -> Sequence[str] | None:
+        read = self._definitions.find(name)
+        if isinstance(read, Table):
+            return read.schema.key
+        return None if not isinstance(read, ViewDefinition) or read.bag else read.key
+
+    # -------------------------------------------------------------- questions
+
+    @cached_property
+    def aggregates(self) -> bool:
+        """Whether numbers are computed from many rows."""
+        trees = [self._tree, *(reader(DEFAULT).read(s.of.sql) for s in self.sources if isinstance(s.of, NamedQuery))]
+        return any(is_aggregate(node) or isinstance(node, exp.Window) for tree in trees for node in tree.walk())
+
+    @cached_property
+    def recursive(self) -> bool:
+        return any(with_.recursive for with_ in self._tree.find_all(exp.With))
+
+    @property
+    def question(self) -> Question:
+        """What is asked first."""
+        own_words = has_ties(self._tree) or any(called(node) in TIME_WINDOWS for node in self._tree.walk())
+        named = any(isinstance(source.of, NamedQuery) for source in self.sources)
+        if own_words or named or open_orders(self._tree, "") or self._sums:
+            return self._said()
+        return Question(self._text)
+
+    @property
+    def _sums(self) -> bool:
+        return any(called(node) in ("sum", "avg", "mean") for node in self._tree.walk())
+
+    @property
+    def without_failures(self) -> Question:
+        """What is asked where rows have no value."""
+        return self._said(leave_out=True)
+
+    def _said(self, *, leave_out: bool = False) -> Question:
+        found = settled(self.checked.tree, self._key_of)
+        inputs = {
+            relation.name: [(column.name, column.type) for column in relation.columns] for relation in self.checked.uses
+        }
+        for source in self.sources:
+            if isinstance(source.of, Table) and source.of.schema.hidden_key and source.name in inputs:
+                hidden = source.of.schema.key_parts
+                inputs[source.name] = [*inputs[source.name], *((part.name, part.type) for part in hidden)]
+        tree = exactly_summed(found.tree, inputs)
+        return Question(to_sql(tried(tree) if leave_out else tree), tuple(found.doubts))

@@ -1,0 +1,202 @@
+"""Views computed anew, by DuckDB, from streams of base rows.
+
+One sentence: a workspace is a database in memory that spills to a directory, in which every view stands
+as a table of what its query says, views on views over the recomputed ones, never over what is stored.
+
+Each query sees its tables under their names in a schema of its own, with the columns that they had when
+the view was created; the hidden key of a table is there where an order needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+import duckdb
+import pyarrow as pa
+
+from everview.catalog import Definitions, Maintained, ViewDefinition
+from everview.check.compare import Compared, Comparison, quoted
+from everview.check.exact_sums import define_exact_sums
+from everview.check.queries import Question, ViewQuery
+from everview.errors import EverviewError
+from everview.sql.settings import connect
+from everview.store.contract import Table
+
+
+class Rows(Protocol):
+    """Rows in Arrow's stream, which may be read several times."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def scan(self) -> Iterator[pa.RecordBatch]: ...
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """The rows that a view should have, in a table of the workspace."""
+
+    table: str
+    query: ViewQuery
+    doubts: tuple[str, ...] = ()
+    """What SQL leaves open and could not be settled: rows at a tie may be others."""
+    exact: bool = True
+    """No number is computed from many rows."""
+    left_out: str = ""
+    """Why rows without a value were left out."""
+
+
+class Unknown(Exception):
+    """A view whose rows cannot be computed, and why."""
+
+
+class Workspace:
+    """Recomputes views of one version of the catalog over base rows of one frontier."""
+
+    def __init__(
+        self,
+        definitions: Definitions,
+        base: Callable[[Table], Rows],
+        folder: Path,
+        set_aside: Mapping[str, int] | None = None,
+    ) -> None:
+        self._definitions = definitions
+        self._base = base
+        self._set_aside = set_aside or {}
+        """How many rows, groups and partitions without a value each view lacks."""
+        self._tables: set[int] = set()
+        self._known: dict[int, Recomputed | Unknown] = {}
+        self._connection = connect()
+        self._connection.execute(f"SET temp_directory = '{str(folder).replace(chr(39), chr(39) * 2)}'")
+        define_exact_sums(self._connection)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Workspace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -------------------------------------------------------------- recomputing
+
+    def recomputed(self, one: Maintained) -> Recomputed:
+        """The rows that a view or index should have. Raises Unknown where that cannot be told."""
+        found = self._known.get(one.id)
+        if found is None:
+            try:
+                found = self._compute(one)
+            except Unknown as reason:
+                found = reason
+            self._known[one.id] = found
+        if isinstance(found, Unknown):
+            raise found
+        return found
+
+    def _compute(self, one: Maintained) -> Recomputed:
+        query = ViewQuery(one, self._definitions)
+        lacks = self._set_aside.get(one.name, 0)
+        if query.recursive and lacks:
+            raise Unknown(f"it is recursive, and {lacks} partitions of it are set aside: the whole may have no end")
+        below = [self.recomputed(s.of) for s in query.sources if isinstance(s.of, ViewDefinition)]
+        self._define(query)
+        doubts = tuple(doubt for found in below for doubt in found.doubts)
+        exact = not query.aggregates and all(found.exact for found in below)
+        made = Recomputed(f"main.{_own(one)}", query, doubts, exact)
+        try:
+            return self._asked(made, query.question)
+        except (duckdb.Error, EverviewError) as error:
+            return self._left_out(made, _words(error))
+
+    def leaving_out(self, recomputed: Recomputed) -> Recomputed:
+        """The same view once more, without the rows that have no value."""
+        self._connection.execute(f"DROP TABLE {recomputed.table}")
+        one = recomputed.query.one
+        self._known[one.id] = found = self._left_out(recomputed, "some have none")
+        return found
+
+    def _left_out(self, made: Recomputed, why: str) -> Recomputed:
+        try:
+            return replace(self._asked(made, made.query.without_failures), left_out=why)
+        except (duckdb.Error, EverviewError):
+            raise Unknown(f"its query has no answer over these rows: {why}") from None
+
+    def _asked(self, made: Recomputed, question: Question) -> Recomputed:
+        self._ask(made.query, question)
+        return replace(made, doubts=(*made.doubts, *question.doubts))
+
+    def _define(self, query: ViewQuery) -> None:
+        """The schema in which a query finds what it reads."""
+        schema = _schema(query.one)
+        self._connection.execute(f"CREATE SCHEMA {schema}")
+        for source in query.sources:
+            if isinstance(source.of, Table):
+                hidden = source.of.schema.key if source.of.schema.hidden_key else ()
+                columns = ", ".join(quoted(name) for name in (*source.columns, *hidden))
+                read = f"SELECT {columns} FROM {self._stream(source.of)}"
+            elif isinstance(source.of, ViewDefinition):
+                read = f"FROM main.{_own(source.of)}"
+            else:
+                continue  # its text is written out where it is used
+            self._connection.execute(f"CREATE VIEW {schema}.{quoted(source.name)} AS {read}")
+
+    def _stream(self, table: Table) -> str:
+        name = f"temp.__base_{table.id}"
+        if table.id not in self._tables:
+            self._connection.register(name.partition(".")[2], self._base(table))
+            self._tables.add(table.id)
+        return name
+
+    def _ask(self, query: ViewQuery, question: Question) -> None:
+        names = [quoted(column.name) for column in query.columns]
+        typed = ", ".join(f"CAST({n} AS {c.type}) AS {n}" for n, c in zip(names, query.columns, strict=True))
+        answer = f"SELECT {typed} FROM ({question.sql}) AS answer({', '.join(names)})"
+        self._connection.execute(f"SET search_path = '{_schema(query.one)}'")
+        try:
+            self._connection.execute(f"CREATE TABLE memory.main.{_own(query.one)} AS {answer}")
+        finally:
+            self._connection.execute("SET search_path = 'main'")
+
+    # -------------------------------------------------------------- comparing
+
+    def compared(self, recomputed: Recomputed, shown: Rows, samples: int) -> Compared:
+        """How the rows that a view shows differ from those that it should have."""
+        query = recomputed.query
+        comparison = Comparison(query.columns, query.key, recomputed.exact, samples)
+        names = ", ".join(quoted(column.name) for column in query.columns)
+        self._connection.register("__shown", shown)
+        try:
+            self._connection.execute(f"CREATE TABLE __found AS SELECT {names} FROM __shown")
+            return comparison.of(self._connection, recomputed.table, "__found")
+        finally:
+            self._connection.execute("DROP TABLE IF EXISTS __found")
+            with contextlib.suppress(duckdb.Error):
+                self._connection.unregister("__shown")
+
+    def forget(self, one: Maintained) -> None:
+        """Let go of a view's rows."""
+        if isinstance(self._known.pop(one.id, None), Recomputed):
+            self._connection.execute(f"DROP TABLE main.{_own(one)}")
+            self._connection.execute(f"DROP SCHEMA {_schema(one)} CASCADE")
+
+
+def _own(one: Maintained) -> str:
+    return f"__should_be_{one.id}"
+
+
+def _schema(one: Maintained) -> str:
+    return f"__reads_{one.id}"
+
+
+def _words(error: Exception) -> str:
+    return error.message if isinstance(error, EverviewError) else str(error).partition("\n")[0]

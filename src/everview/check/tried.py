@@ -1,0 +1,91 @@
+"""A query that leaves out what has no value, as views do.
+
+One sentence: a view goes on without the rows for which an expression has no value, where a query as a
+whole fails, so every SELECT is told to pass only rows over whose expressions TRY finds no error.
+
+::
+
+    SELECT id, CAST(s AS INTEGER) AS n FROM t
+    SELECT t.id, TRY(CAST(t.s AS INTEGER)) AS n FROM t WHERE TRY(CAST(t.s AS INTEGER) IS NULL) IS NOT NULL
+
+``TRY(e IS NULL)`` is null only where e fails. Of a grouped SELECT the rows are judged by what is grouped
+by and what is aggregated; a group whose aggregate fails cannot be left out this way, and the query fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from everview.sql.calls import is_aggregate
+from everview.sql.expand import WHOLE
+
+_SIMPLE = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star)
+
+
+def tried(tree: exp.Expr) -> exp.Expr:
+    """A checked query in which rows without a value are left out. The original is left as it is."""
+    holder = exp.Paren(this=tree.copy())
+    for select in list(holder.find_all(exp.Select)):
+        if not _is_whole(select):
+            _try_rows(select)
+    found: exp.Expr = holder.this.pop()
+    return found
+
+
+def _try_rows(select: exp.Select) -> None:
+    for join in select.args.get("joins") or ():
+        if join.args.get("on") is not None and _can_be_tried(join.args["on"]):
+            join.set("on", _tried(join.args["on"]))
+    where = select.args.get("where")
+    conditions = [] if where is None else [_tried(where.this) if _can_be_tried(where.this) else where.this]
+    conditions += [_has_value(one) for one in _of_rows(select)]
+    if conditions:
+        select.set("where", exp.Where(this=exp.and_(*conditions)))
+    for output in select.expressions:
+        inner = output.unalias()
+        if not isinstance(inner, _SIMPLE) and _can_be_tried(inner):
+            inner.replace(_tried(inner)) if inner is not output else output.replace(_tried(output))
+
+
+def _of_rows(select: exp.Select) -> Iterator[exp.Expr]:
+    """What is computed of each row that the SELECT reads: by itself, or to be grouped and aggregated."""
+    group = select.args.get("group")
+    parts = [*(output.unalias() for output in select.expressions), *(group.expressions if group is not None else ())]
+    parts += [part.this for part in (select.args.get(place) for place in ("having", "qualify")) if part is not None]
+    seen: set[exp.Expr] = set()
+    for part in parts:
+        for one in [part] if _can_be_tried(part) else _arguments(part):
+            if not isinstance(one, _SIMPLE) and _can_be_tried(one) and one not in seen:
+                seen.add(one)
+                yield one
+
+
+def _arguments(part: exp.Expr) -> Iterator[exp.Expr]:
+    for node in part.walk(prune=lambda node: isinstance(node, exp.Query)):
+        if is_aggregate(node) or isinstance(node, exp.Window):
+            for child in node.iter_expressions():
+                yield from child.expressions if isinstance(child, exp.Distinct) else [child]
+
+
+def _can_be_tried(node: exp.Expr) -> bool:
+    return not any(isinstance(part, exp.Query | exp.Window | exp.Order) or is_aggregate(part) for part in node.walk())
+
+
+def _tried(node: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="TRY", expressions=[node.copy()])
+
+
+def _has_value(node: exp.Expr) -> exp.Expr:
+    asked = _tried(exp.Is(this=exp.paren(node.copy()), expression=exp.Null()))
+    return exp.Not(this=exp.Is(this=asked, expression=exp.Null()))
+
+
+def _is_whole(node: exp.Expr) -> bool:
+    around: exp.Expr | None = node
+    while around is not None:
+        if around.meta.get(WHOLE):
+            return True
+        around = around.parent
+    return False

@@ -1,0 +1,72 @@
+"""What views show, for whoever judges them.
+
+One sentence: rows are read as every reader reads them, from the tables that the plan of the epoch names,
+so what is judged is what users see.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from everview.catalog import Definitions, Maintained
+from everview.client.reading import Context
+from everview.client.snapshots import opened
+from everview.errors import SnapshotExpiredError
+from everview.maintain.quarantine import DAMAGED, set_aside
+from everview.operators.view_reader import ViewReader
+from everview.store.contract import Snapshot, Store
+
+COUNTED = 10_000
+"""Up to how many of each kind what is set aside is counted."""
+
+
+@dataclass(frozen=True)
+class ShownRows:
+    """The rows of a view or index as of an epoch of a snapshot, as a stream."""
+
+    reader: ViewReader
+    snapshot: Snapshot
+    epoch: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.reader.schema
+
+    def scan(self) -> Iterator[pa.RecordBatch]:
+        for block in self.reader.scan(self.snapshot, self.epoch):
+            yield from self.reader.shown(block).to_batches()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return pa.RecordBatchReader.from_batches(self.schema, self.scan()).__arrow_c_stream__(requested_schema)
+
+
+class KeptViews:
+    """The views of a database: :class:`everview.check.verify.Kept`."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    @property
+    def store(self) -> Store:
+        return self._context.store
+
+    def opened(self) -> tuple[Snapshot, Definitions]:
+        return opened(self._context, self._context.store.snapshot)
+
+    def rows(self, one: Maintained, snapshot: Snapshot) -> ShownRows:
+        epoch = snapshot.committed(one.group).epoch
+        bound = self._context.views.plans.at(one.group, epoch)
+        if bound is None or one.name not in bound.plan.by_name:
+            raise SnapshotExpiredError(f"{one.kind} {one.name} was defined anew", hint="try again")
+        return ShownRows(ViewReader(bound, one.name), snapshot, epoch)
+
+    def lacking(self, group: str, snapshot: Snapshot) -> Mapping[str, int]:
+        found: Counter[str] = Counter()
+        context = self._context
+        for one in set_aside(context.catalog, context.views.plans, group, snapshot, COUNTED):
+            found.update(dict.fromkeys(one.views, 1 if one.what == DAMAGED else one.count))
+        return found
