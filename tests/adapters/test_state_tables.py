@@ -156,6 +156,11 @@ class StateTables(RuleBasedStateMachine):
             versions = self.model.tables[id]
             as_of = held.epochs[versions.table.group]
             self._check_table(held.snapshot, versions.table, versions.bags, as_of, contents)
+            if versions.bags:
+                keys = sorted(contents, key=lambda key: (len(key), key))
+                assert held.snapshot.bag_keys(versions.table, as_of).to_pylist() == keys
+                for after, rest in zip(keys[:3], (keys[1:], keys[2:], keys[3:]), strict=False):
+                    assert held.snapshot.bag_keys(versions.table, as_of, 2, after).to_pylist() == rest[:2]
         for name, epoch in held.epochs.items():
             assert held.snapshot.committed(name).epoch == epoch
 

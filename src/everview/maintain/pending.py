@@ -240,6 +240,9 @@ class Laid:
     def read_bags(self, table: StateTable, keys: Bytes, as_of: int, first: pa.Int64Array | None = None) -> BagRows:
         return self._snapshot.read_bags(table, keys, as_of, first)
 
+    def bag_keys(self, table: StateTable, as_of: int, limit: int | None = None, after: bytes | None = None) -> Bytes:
+        return self._snapshot.bag_keys(table, as_of, limit, after)
+
     def bag_ends(self, table: StateTable, keys: Bytes, as_of: int) -> tuple[Bytes, Bytes]:
         return self._snapshot.bag_ends(table, keys, as_of)
 

@@ -362,6 +362,10 @@ class StateReader(Protocol):
 class StateSnapshot(StateReader, AbstractContextManager["StateSnapshot"], Protocol):
     """A reader that stays on one version of the whole store until it is closed."""
 
+    def bag_keys(self, table: StateTable, as_of: int, limit: int | None = None, after: bytes | None = None) -> Bytes:
+        """The keys of the bags that hold something: shorter ones first, equally long ones in order,
+        ``after`` excluded."""
+
     def close(self) -> None: ...
 
 

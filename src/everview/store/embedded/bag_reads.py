@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from everview.errors import InputError
 from everview.store.contract import BagRows, Bytes, StateTable
-from everview.store.embedded.bag_regions import Bags, large_among
+from everview.store.embedded.bag_regions import FRAME, Bags, large_among
 from everview.store.embedded.chunks import decode, first_and_last
 from everview.store.embedded.epochs import require_kept
 from everview.store.embedded.large_bags import LargeBag
-from everview.store.embedded.records import Door, fetch
-from everview.store.embedded.versions import Versions
+from everview.store.embedded.records import Door, fetch, space_of
+from everview.store.embedded.versions import Versions, is_there
 from everview.store.ragged import BINARY, EMPTY, Ints, Mask, concat, offsets_of
 
 ALL = (1 << 63) - 1
@@ -110,3 +110,33 @@ def bag_ends(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: int) 
         lasts = concat(lasts, pa.array([last for _, last in found], BINARY))
     order = pa.array(at[bags.of_row])
     return firsts.take(order), lasts.take(order)
+
+
+def bag_keys(doors: Sequence[Door], table: StateTable, as_of: int, limit: int | None, after: bytes | None) -> Bytes:
+    """The keys of bags in the order of their chunks: under the length of the key first. Of a large bag
+    the chunks behind the first are passed over one by one."""
+    if limit is not None and limit < 0:
+        raise InputError(f"bags of state table {table.name} cannot be listed with the limit {limit}")
+    found = [_keys_in_shard(door, table, as_of, limit, after) for door in doors]
+    framed = sorted(key for keys in found for key in keys)[:limit]
+    return pa.array([key[2:] for key in framed], BINARY)
+
+
+def _keys_in_shard(door: Door, table: StateTable, as_of: int, limit: int | None, after: bytes | None) -> list[bytes]:
+    """Keys behind their length, in order."""
+    space = space_of(table)
+    frame = b"" if after is None else len(after).to_bytes(2, "big") + after
+    found: list[bytes] = []
+    with door() as txn:
+        require_kept(txn, table.group, as_of)
+        with txn.cursor() as cursor:
+            if not cursor.set_range(space + frame):
+                return found
+            for key, record in cursor.iternext():
+                if not key.startswith(space) or (limit is not None and len(found) >= limit):
+                    break
+                bag = key[len(space) : FRAME + int.from_bytes(key[len(space) : FRAME], "big")]
+                if bag == frame or (found and bag == found[-1]) or not is_there(record, as_of, table.name):
+                    continue
+                found.append(bag)
+    return found

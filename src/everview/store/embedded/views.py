@@ -15,7 +15,7 @@ import pyarrow as pa
 from everview.change.frontier import Frontier
 from everview.errors import SnapshotExpiredError
 from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Commit, Deletes, Lookup, Puts, Records, StateTable
-from everview.store.embedded.bag_reads import bag_ends, read_bags
+from everview.store.embedded.bag_reads import bag_ends, bag_keys, read_bags
 from everview.store.embedded.bags import add_to_bags, preview_bags, write_bags
 from everview.store.embedded.drops import drop_bags, drop_records
 from everview.store.embedded.environment import Transaction
@@ -66,6 +66,9 @@ class EmbeddedSnapshot(_Reads):
         base, shards = self._held
         super().__init__([self._door(txn) for txn in shards], self._door(base))
         self._closed = False
+
+    def bag_keys(self, table: StateTable, as_of: int, limit: int | None = None, after: bytes | None = None) -> Bytes:
+        return bag_keys(self._doors, table, as_of, limit, after)
 
     def _door(self, txn: Transaction) -> Door:
         def door() -> AbstractContextManager[Transaction]:
