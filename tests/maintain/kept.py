@@ -20,6 +20,7 @@ import everview
 from everview.catalog import IndexDefinition, Maintained, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
 from everview.maintain.maintainer import Maintainer
+from everview.maintain.metrics import FIGURES
 from everview.operators.bound import QUARANTINE
 from everview.operators.members import tags_of
 from everview.operators.quarantine import Unvalued, listed
@@ -161,6 +162,7 @@ class Kept:
                     else:
                         shape, tags = known.get(id) or (state.shape, set())
                         known[id] = shape, tags | set(tags_of(step))
+        known |= dict.fromkeys(self.figures().values())
         for key in self.state_keys():
             id = int.from_bytes(key[:4], "big")
             assert id in known, f"rows of table {id} are left, which no plan has"
@@ -168,6 +170,16 @@ class Kept:
             if held is not None:
                 tag = key[4:12] if held[0] is Shape.RECORD else key[6:14]
                 assert tag in held[1], f"rows of a member are left in table {id} that no plan has"
+
+    def figures(self) -> dict[str, int]:
+        """The tables of figures, by group: of groups that have a plan, and of builds."""
+        plans, builds = self.maintainer.plans, self.maintainer.builder.builds()
+        there = {group for group in plans.groups() if plans.last(group) is not None} | {one.group for one in builds}
+        there |= {one.target for one in builds if one.epoch is not None}
+        _, documents = self.store.metadata.documents(FIGURES)
+        found = {name.removeprefix(FIGURES): int(document) for name, document in documents.items()}
+        assert found.keys() <= there, "a group that is gone has left figures"
+        return found
 
     def state_keys(self) -> list[bytes]:
         """The keys of all records and chunks of bags."""

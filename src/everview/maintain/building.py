@@ -25,6 +25,7 @@ views can be read, and the build is forgotten.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -138,7 +139,7 @@ class Builder:
                 chunk = next_chunk(snapshot, table, chunk.after, self.chunk, chunk.loaded)
             base = self.store.views.committed(build.group).epoch
             build = self._recorded(replace(build, chunk=chunk, base=base, started=True))
-            task = EpochTask(build.plan, first=base == 0, chunk=chunk)
+            task = EpochTask(build.plan, first=base == 0, chunk=chunk, begun=time.time())
             begun = self.store.views.begin(build.group, snapshot.frontier, task.to_bytes())
             with self.epochs.holding(snapshot):
                 self.epochs.run(begun)
@@ -263,6 +264,7 @@ class Builder:
                 draft.puts[left_document(build.target, last[0])] = b""
             draft.puts[GROUPS + build.target] = self.plans.group_document(build.target, joined, reached)
             draft.deletes.add(build.name)
+            self.epochs.metrics.leave(draft, build.group)
             draft.drop_group(build.group)
 
         self.catalog.change(work)
@@ -285,6 +287,7 @@ class Builder:
         def work(draft: Draft) -> None:
             draft.discard(table for table in own.states.values() if table.id not in kept)
             draft.deletes.add(build.name)
+            self.epochs.metrics.leave(draft, build.group)
             draft.drop_group(build.group)
 
         self.catalog.change(work)

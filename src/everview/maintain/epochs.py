@@ -19,9 +19,11 @@ from everview.catalog.quarantine import UNKNOWN
 from everview.change.frontier import Frontier
 from everview.errors import ConflictError, EverviewError, LogTrimmedError
 from everview.maintain.chunks import loaded_entries, rows_at
+from everview.maintain.metrics import Metrics, Timing
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE, BoundPlan
+from everview.operators.clock import Clock
 from everview.operators.runner import Outcome, Runner
 from everview.store.contract import Begun, Commit, Damage, Puts, Snapshot, StateTable, Store
 
@@ -45,6 +47,10 @@ class Epochs:
         self.store = store
         self.catalog = catalog
         self.plans = plans
+        self.metrics = Metrics(store, catalog, plans)
+        self._since = time.time()
+        self._closing: dict[str, float] = {}
+        """Seconds that the last commit of each group took."""
         self._runners: dict[tuple[str, bool], Runner] = {}
         self._held: Snapshot | None = None
 
@@ -58,7 +64,8 @@ class Epochs:
         frontier = next_frontier(self.store, self.catalog, group, operations, target)
         if frontier is None:
             return None
-        return self.run(self.store.views.begin(group, frontier, EpochTask(plan).to_bytes()))
+        task = EpochTask(plan, begun=time.time())
+        return self.run(self.store.views.begin(group, frontier, task.to_bytes()))
 
     def run(self, begun: Begun) -> Done:
         """Do an epoch and commit it."""
@@ -73,16 +80,21 @@ class Epochs:
 
     def worked(self, begun: Begun, task: EpochTask) -> Outcome:
         """Bring all state to an epoch."""
+        taken = self.metrics.taken(begun)
         runner = self._runner(task)
-        return runner.epoch(self.store, begun) if task.chunk is None else self._chunk(runner, begun, task)
+        done = runner.epoch(self.store, begun) if task.chunk is None else self._chunk(runner, begun, task)
+        return replace(done, taken=taken)
 
     def ended(self, begun: Begun, task: EpochTask, outcome: Outcome) -> Done:
         """Commit an epoch whose work is done."""
         if task.adopted is not None:
             self._adopt(self.plans.load(task.plan), begun, task.adopted)
         set_aside(self.catalog, outcome.damaged)
+        self.metrics.record(begun, task, outcome, Timing(self._since, self._closing.get(begun.group)))
+        started = time.perf_counter()
         commit = self.store.views.commit(begun.group, begun.epoch)
         self.store.views.sweep(begun.group)
+        self._closing[begun.group] = time.perf_counter() - started
         return Done(begun, commit, outcome)
 
     def _runner(self, task: EpochTask) -> Runner:
@@ -97,14 +109,16 @@ class Epochs:
         """Take in the next rows of a table, and what was written to those that are in already."""
         assert task.chunk is not None
         chunk = task.chunk
-        batches, damaged = runner.read(self.store, begun) if chunk.reads_log else ([], ())
+        clock = Clock()
+        with clock("read log"):
+            batches, damaged = runner.read(self.store, begun) if chunk.reads_log else ([], ())
         known = [found for batch in batches if (found := loaded_entries(batch, chunk)) is not None]
         rows: dict[str, pa.Table] = {}
         if chunk.table is not None:
-            with self._at(begun.frontier) as snapshot:
+            with clock("read rows"), self._at(begun.frontier) as snapshot:
                 table = runner.bound.tables[chunk.table]
                 rows[chunk.table] = rows_at(self.store, snapshot, table, chunk, begun.frontier)
-        return replace(runner.take(self.store, begun, known, rows), damaged=damaged)
+        return replace(runner.take(self.store, begun, known, rows, clock), damaged=damaged)
 
     @contextmanager
     def holding(self, snapshot: Snapshot) -> Iterator[None]:
@@ -161,7 +175,7 @@ def begin_next(
     frontier = next_frontier(store, catalog, group, operations, target)
     if frontier is None:
         return None
-    task = EpochTask(plans.with_tables(*last, catalog.definitions()), alone=alone())
+    task = EpochTask(plans.with_tables(*last, catalog.definitions()), alone=alone(), begun=time.time())
     try:
         return store.views.begin(group, frontier, task.to_bytes(), base=base)
     except ConflictError:

@@ -81,9 +81,16 @@ class Maintainer:
             if build.joined is not None:
                 self.builder.join(build)
 
-    def advance(self, group: str, goal: Frontier, deadline: float | None = None) -> None:
-        """Take a group to a frontier."""
-        while self.epochs.step(group, self.plan_of(group), goal, self.operations) is not None:
+    def advance(
+        self,
+        group: str,
+        goal: Frontier,
+        deadline: float | None = None,
+        *,
+        over: Callable[[], bool] = bool,
+    ) -> None:
+        """Take a group to a frontier, unless it is ``over`` after one of the epochs."""
+        while self.epochs.step(group, self.plan_of(group), goal, self.operations) is not None and not over():
             _check(deadline, f"the views of group {group} do not reflect every write yet")
 
     # -------------------------------------------------------------- views that come and go
@@ -167,6 +174,7 @@ class Maintainer:
 
         def work(draft: Draft) -> None:
             draft.discard(bound.states.values())
+            self.epochs.metrics.leave(draft, group)
             draft.deletes.add(GROUPS + group)
             draft.puts[left_document(group, digest)] = b""
 

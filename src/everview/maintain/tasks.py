@@ -53,6 +53,8 @@ class EpochTask:
     """Whether the logs are read in one place: keys may stand in several of them."""
     adopted: StateTable | None = None
     """The quarantine of a build whose views become the group's own in this epoch."""
+    begun: float | None = None
+    """When it was begun, as a time of :func:`time.time`: for its figures."""
 
     def to_bytes(self) -> bytes:
         said: dict[str, object] = {"format": _FORMAT, "plan": self.plan, "first": self.first, "alone": self.alone}
@@ -60,6 +62,8 @@ class EpochTask:
             said["chunk"] = chunk_to_json(self.chunk)
         if self.adopted is not None:
             said["adopted"] = [self.adopted.id, self.adopted.name, self.adopted.group]
+        if self.begun is not None:
+            said["begun"] = self.begun
         return json.dumps(said).encode()
 
     @staticmethod
@@ -73,6 +77,7 @@ class EpochTask:
                 None if chunk is None else chunk_from_json(chunk),
                 found["alone"],
                 StateTable(*found["adopted"]) if "adopted" in found else None,
+                found.get("begun"),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedEntryError(

@@ -6,6 +6,7 @@ with the same workers that view servers run on Spark.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,8 +16,10 @@ import pyarrow.compute as pc
 
 from everview.change.entries import WEIGHT
 from everview.operators.bound import QUARANTINE, BoundPlan
+from everview.operators.clock import Clock
 from everview.operators.quarantine import Quarantine
 from everview.operators.stages import Packed, Stage, Workshop, sources_of
+from everview.operators.tally import Span, Taken, Tally
 from everview.operators.work import Changes, Dry, States, Work, Written
 from everview.store.contract import Begun, Damage, LogBatch, StateReader, Store
 
@@ -31,6 +34,9 @@ class Outcome:
     """How many changes every step emitted."""
     damaged: tuple[Damage, ...] = ()
     set_aside: int = 0
+    tally: Tally = field(default_factory=Tally)
+    taken: Taken | None = None
+    """When its work began; None: nobody looked."""
 
 
 @dataclass
@@ -46,18 +52,31 @@ class Runner:
     def epoch(self, store: Store, begun: Begun) -> Outcome:
         """Do the work of an epoch that has begun: read its slices, bring all state to it. The
         commit is the caller's."""
-        batches, damaged = self.read(store, begun)
-        return replace(self.take(store, begun, batches), damaged=damaged)
+        clock = Clock()
+        with clock("read log"):
+            batches, damaged = self.read(store, begun)
+        return replace(self.take(store, begun, batches, clock=clock), damaged=damaged)
 
     def take(
-        self, store: Store, begun: Begun, batches: Sequence[LogBatch], rows: Mapping[str, pa.Table] | None = None
+        self,
+        store: Store,
+        begun: Begun,
+        batches: Sequence[LogBatch],
+        rows: Mapping[str, pa.Table] | None = None,
+        clock: Clock | None = None,
     ) -> Outcome:
         """Do the work of an epoch over given log entries, and rows of base tables that come in as
-        they are."""
+        they are. ``clock`` has timed what the first stage has done already."""
+        clock = clock or Clock()
         states = Written(store.views, begun.epoch)
         work = self.work(states)
-        done = self._run(work, sources_of(self._workshop, work, batches, rows or {}), keep=False)
-        return replace(done, set_aside=work.quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier))
+        rows = rows or {}
+        with clock("delta"):
+            sources = sources_of(self._workshop, work, batches, rows)
+        done = self._run(work, sources, keep=False, clock=clock)
+        set_aside = work.quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier)
+        tally = replace(done.tally, rows=sum(map(len, rows.values())), changes=sum(map(len, sources.values())))
+        return replace(done, set_aside=set_aside, tally=tally)
 
     def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch], *, undo: bool = False) -> Outcome:
         """What the log entries would change in every view: computed, and nothing written. With
@@ -84,17 +103,26 @@ class Runner:
     def work(self, states: States) -> Work:
         return Work(self.bound, states, Quarantine(self.bound.plan))
 
-    def _run(self, work: Work, sources: Mapping[str, Changes], *, keep: bool) -> Outcome:
+    def _run(self, work: Work, sources: Mapping[str, Changes], *, keep: bool, clock: Clock | None = None) -> Outcome:
         waiting: dict[int, Packed] = defaultdict(lambda: defaultdict(list))
         changes: dict[str, Changes] = {}
         counts: dict[str, int] = {}
+        seconds: dict[str, float] = {}
+        spans: dict[int, Span] = {}
+        clock = clock or Clock()
+        now = time.time() - sum(clock.seconds.values())
         for number in range(1, len(self.bound.stages) + 1):
-            stage = Stage(self._workshop, number, work, waiting.pop(number, {}), kept=changes if keep else None)
+            received = waiting.pop(number, {})
+            stage = Stage(self._workshop, number, work, received, kept=changes if keep else None, clock=clock)
             for edge, target, emitted in stage.run(sources if number == 1 else None):
                 packed = self._workshop.worker(target).pack(work, edge.number, emitted)
                 waiting[self.bound.stage_of(target)][edge].append(packed)
             counts |= stage.emitted
-        return Outcome(changes, counts)
+            seconds |= {f"stage {number}: {name}": spent for name, spent in clock.seconds.items()}
+            before, now = now, time.time()
+            spans[number] = Span(1, before, now)
+            clock = Clock()
+        return Outcome(changes, counts, tally=Tally(updates=work.updates, seconds=seconds, spans=spans))
 
 
 def _undone(changes: Changes) -> Changes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,11 +23,14 @@ from everview.errors import DamagedEntryError
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import condensed
+from everview.operators.members import MEMBER
 from everview.operators.stored import StoredRecords
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
 from everview.plan.maintenance import Step
 from everview.store.contract import Bytes, Deletes, Puts
+
+Numbers = npt.NDArray[np.int32]
 
 
 class ViewWorker(StepWorker):
@@ -48,7 +52,7 @@ class ViewWorker(StepWorker):
             sides = _Sides.of(self.stored, changes)
             if sides is None:
                 raise self._twice(changes)
-        sides.write(work)
+        sides.write(work, self.step)
         return condensed(changes) if self._read_on else changes
 
     def _twice(self, changes: Changes) -> DamagedEntryError:
@@ -73,8 +77,14 @@ class ViewWorker(StepWorker):
 class _Sides:
     """Rows that go and rows that come, at most one of each for a key."""
 
-    def __init__(self, stored: StoredRecords, old: tuple[Bytes, Bytes], new: tuple[Bytes, Bytes]) -> None:
-        self.stored, self.old, self.new = stored, old, new
+    def __init__(
+        self,
+        stored: StoredRecords,
+        old: tuple[Bytes, Bytes],
+        new: tuple[Bytes, Bytes],
+        members: tuple[Numbers, Numbers] | None,
+    ) -> None:
+        self.stored, self.old, self.new, self.members = stored, old, new, members
 
     @staticmethod
     def of(stored: StoredRecords, changes: Changes) -> _Sides | None:
@@ -90,9 +100,13 @@ class _Sides:
             if len(there) != len(pc.unique(there)):
                 return None
             parts.append((there, values.filter(chosen)))
-        return _Sides(stored, *parts)
+        members = None
+        if MEMBER in changes.column_names:
+            numbers = one_array(changes[MEMBER]).to_numpy()
+            members = numbers[weights == 1], numbers[weights == -1]
+        return _Sides(stored, parts[0], parts[1], members)
 
-    def write(self, work: Work) -> None:
+    def write(self, work: Work, step: Step) -> None:
         old_keys, old_values = self.old
         new_keys, new_values = self.new
         place = pc.index_in(new_keys, value_set=old_keys)
@@ -101,6 +115,9 @@ class _Sides:
         gone = np.ones(len(old_keys), np.bool_)
         gone[place.drop_null().to_numpy()] = False
         changed = pc.invert(same)
+        written = changed.to_numpy(zero_copy_only=False)
+        known = previous.is_valid().to_numpy(zero_copy_only=False)
+        work.updates.add(step, written & ~known, written & known, gone, self.members)
         work.states.write(
             self.stored.table,
             Puts(new_keys.filter(changed), new_values.filter(changed), previous.filter(changed)),

@@ -21,6 +21,7 @@ from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Evaluator, evaluator
 from everview.operators.quarantine import Quarantine
 from everview.operators.stored import Keys
+from everview.operators.tally import Updates
 from everview.plan.maintenance import Step
 from everview.store.contract import BagEnds, BagRows, Bytes, Deletes, Puts, StateReader, StateTable, ViewStore
 
@@ -116,6 +117,8 @@ class Work:
     """Which keys of a zone belong to this place."""
     leads: bool = True
     """Whether this is the place that tells what belongs to no key."""
+    updates: Updates = field(default_factory=Updates)
+    """What is written into views, counted."""
 
     def owns(self, step: Step, keys: Bytes) -> Mask:
         """Which keys of a step belong to this place: of what is there without any change, it tells

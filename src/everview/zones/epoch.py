@@ -31,9 +31,10 @@ from everview.operators.quarantine import Quarantine
 from everview.operators.runner import Outcome
 from everview.operators.work import Written
 from everview.store.contract import Begun, Store
+from everview.store.opened import machine
 from everview.zones import blocks
 from everview.zones.blocks import REPORT
-from everview.zones.reports import EpochReport, Report, require_whole, total
+from everview.zones.reports import EpochReport, Report, require_whole, tally_of, total
 from everview.zones.stage_task import StageTask
 
 
@@ -46,6 +47,7 @@ class SparkEpochs(Epochs):
         super().__init__(store, catalog, plans)
         self.spark = spark
         self.place = place
+        self.machine = machine()
         self.servers = servers
         self.reported: Callable[[EpochReport], None] = lambda report: None
         """Told of every epoch that was done."""
@@ -59,10 +61,11 @@ class SparkEpochs(Epochs):
 
     def over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
         """The work of an epoch over descriptors of its slices."""
-        clock = Clock()
+        clock, taken = Clock(), self.metrics.taken(begun)
         started = time.perf_counter()
+        servers = self.servers()
         with clock("spark job"):
-            reports = self._tasks(begun, task, descriptors)
+            reports = self._tasks(begun, task, descriptors, servers)
         report = total(reports)
         if task.chunk is None or task.chunk.reads_log:
             require_whole(begun, report.slices)
@@ -80,7 +83,7 @@ class SparkEpochs(Epochs):
                 time.perf_counter() - started,
             )
         )
-        return Outcome({}, steps, report.damaged, set_aside)
+        return Outcome({}, steps, report.damaged, set_aside, tally_of(reports, report, servers), taken)
 
     def _set_aside(self, begun: Begun, task: EpochTask, reports: Sequence[Report]) -> int:
         """Write down what has no value, once for all tasks."""
@@ -91,8 +94,7 @@ class SparkEpochs(Epochs):
         states = Written(self.store.views, begun.epoch)
         return quarantine.write(states, bound.states[QUARANTINE], begun.frontier)
 
-    def _tasks(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> list[Report]:
-        servers = self.servers()
+    def _tasks(self, begun: Begun, task: EpochTask, descriptors: DataFrame, servers: int) -> list[Report]:
         stages = len(self.plans.load(task.plan).stages)
         frame = descriptors
         for stage in range(1, stages + 1):
@@ -105,7 +107,9 @@ class SparkEpochs(Epochs):
 
     def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
         """What each task of a stage does."""
-        return StageTask(self.place, begun.group, begun.epoch, str(begun.frontier), begun.plan, stage, servers)
+        return StageTask(
+            self.place, begun.group, begun.epoch, str(begun.frontier), begun.plan, stage, servers, self.machine
+        )
 
 
 @dataclass(frozen=True)

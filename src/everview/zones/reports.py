@@ -13,10 +13,12 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import EpochError
 from everview.operators.quarantine import Told
+from everview.operators.tally import Span, Tally, Updates, joined_spans
 from everview.store.contract import Begun, Damage
 
 
@@ -30,6 +32,10 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     set_aside: Told = field(default_factory=dict)
     """What has no value: :meth:`everview.operators.quarantine.Quarantine.told`."""
+    updates: list[list[Any]] = field(default_factory=list)
+    """Of views: :meth:`everview.operators.tally.Updates.told`."""
+    spans: tuple[tuple[int, Span], ...] = ()
+    """The stage that the task was of, and when it began and ended."""
 
     def to_json(self) -> str:
         return json.dumps(
@@ -39,6 +45,8 @@ class Report:
                 "counts": self.counts,
                 "seconds": self.seconds,
                 "set aside": self.set_aside,
+                "updates": self.updates,
+                "spans": [[stage, span.tasks, span.began, span.ended] for stage, span in self.spans],
             }
         )
 
@@ -51,6 +59,8 @@ class Report:
             plain["counts"],
             plain["seconds"],
             plain["set aside"],
+            plain["updates"],
+            tuple((stage, Span(*times)) for stage, *times in plain["spans"]),
         )
 
 
@@ -73,17 +83,36 @@ class EpochReport:
 
 
 def total(reports: Iterable[Report]) -> Report:
-    """The reports of all tasks as one, but for what each set aside."""
+    """The reports of all tasks as one, but for what each set aside and changed in views."""
     slices: list[Slice] = []
     damaged: list[Damage] = []
     counts: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
+    spans: list[tuple[int, Span]] = []
     for report in reports:
         slices += report.slices
         damaged += report.damaged
         counts.update(report.counts)
         seconds.update(report.seconds)
-    return Report(tuple(slices), tuple(damaged), dict(counts), dict(seconds))
+        spans += report.spans
+    return Report(tuple(slices), tuple(damaged), dict(counts), dict(seconds), spans=tuple(joined_spans(spans).items()))
+
+
+def tally_of(reports: Iterable[Report], whole: Report, servers: int) -> Tally:
+    """What all tasks did, for the epoch's figures. ``whole`` is their total."""
+    updates = Updates()
+    for report in reports:
+        updates.hear(report.updates)
+    counts = whole.counts
+    return Tally(
+        rows=counts.get("rows", 0),
+        changes=counts.get("changes", 0),
+        sent=counts.get("bytes sent", 0),
+        updates=updates,
+        seconds=whole.seconds,
+        spans=dict(whole.spans),
+        servers=servers,
+    )
 
 
 def require_whole(begun: Begun, slices: Iterable[Slice]) -> None:

@@ -17,6 +17,7 @@ half done: what it writes is a function of the state as of the last epoch and of
 from __future__ import annotations
 
 import gc
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from everview.operators.clock import Clock
 from everview.operators.quarantine import Quarantine
 from everview.operators.routing import Route, owners
 from everview.operators.stages import Packed, Stage, Workshop, sources_of
+from everview.operators.tally import Span
 from everview.operators.work import Changes, Mask, Work, Written
 from everview.plan.maintenance import Step
 from everview.store.contract import Bytes, Damage, LogBatch, Store
@@ -58,6 +60,8 @@ class StageTask:
     task: bytes
     stage: int
     servers: int
+    machine: str = ""
+    """Where the store is, if it is known."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle()
@@ -66,16 +70,16 @@ class StageTask:
         if self.stage == 1:
             read = Reading.of(self.epoch, batches)
             if read.leads or read.slices or read.pieces:
-                yield to_spark(list(self.first(opened(self.place), number, read)))
+                yield to_spark(list(self.first(opened(self.place, self.machine), number, read)))
             return
         blocks = [block for batch in batches for block in from_spark(batch)]
-        yield to_spark(list(self.later(opened(self.place), number, blocks)))
+        yield to_spark(list(self.later(opened(self.place, self.machine), number, blocks)))
 
     # -------------------------------------------------------------- what tasks do
 
     def first(self, store: Store, number: int, read: Reading) -> Iterator[Block]:
         """Read the log slices, and the rows that a build takes in; run the first stage."""
-        clock = Clock()
+        clock, began = Clock(), time.time()
         with clock("plan"):
             workshop = self._workshop(store)
         task = EpochTask.from_bytes(self.task)
@@ -98,11 +102,11 @@ class StageTask:
             sources = sources_of(workshop, work, batches, rows)
         counts = {"entries": entries, "rows": sum(map(len, rows.values()))}
         counts["changes"] = sum(map(len, sources.values()))
-        yield from self._run(workshop, work, {}, sources, clock, Report(read.slices, tuple(damaged), counts))
+        yield from self._run(workshop, work, {}, sources, clock, began, Report(read.slices, tuple(damaged), counts))
 
     def later(self, store: Store, number: int, blocks: Sequence[Block]) -> Iterator[Block]:
         """Run a later stage; what is for stages further on is passed on."""
-        clock = Clock()
+        clock, began = Clock(), time.time()
         with clock("plan"):
             workshop = self._workshop(store)
         edges = workshop.bound.edges
@@ -114,10 +118,17 @@ class StageTask:
                 received[edges[block.subject][0]].append(block.table)
         if received or EpochTask.from_bytes(self.task).first:
             work = self._work(store, workshop.bound, number, leads=number == 0)
-            yield from self._run(workshop, work, received, {}, clock, Report())
+            yield from self._run(workshop, work, received, {}, clock, began, Report())
 
     def _run(
-        self, workshop: Workshop, work: Work, received: Packed, sources: dict[str, Changes], clock: Clock, said: Report
+        self,
+        workshop: Workshop,
+        work: Work,
+        received: Packed,
+        sources: dict[str, Changes],
+        clock: Clock,
+        began: float,
+        said: Report,
     ) -> Iterator[Block]:
         stage = Stage(workshop, self.stage, work, received, clock=clock)
         numbers = {edge: number for number, (edge, _) in enumerate(workshop.bound.edges)}
@@ -132,7 +143,16 @@ class StageTask:
         for step, count in stage.emitted.items():
             counts[f"step {step}"] = count
         seconds = {f"stage {self.stage}: {name}": spent for name, spent in clock.seconds.items()}
-        report = Report(said.slices, said.damaged, counts, seconds, work.quarantine.told())
+        span = Span(1, began, time.time())
+        report = Report(
+            said.slices,
+            said.damaged,
+            counts,
+            seconds,
+            work.quarantine.told(),
+            work.updates.told(),
+            ((self.stage, span),),
+        )
         yield Block(0, REPORT, report.to_json().encode())
 
     def _blocks(

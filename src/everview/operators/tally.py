@@ -1,0 +1,148 @@
+"""What an epoch did, in numbers.
+
+One sentence: every place where an epoch is worked on counts what it takes in, what it changes in views
+and where its time goes, and the numbers of all places add up to those of the epoch.
+
+An update of a view is a record that is written: a row that comes, a row that is another under the same
+key, or a row that goes. A row that changes in nothing that the view keeps is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from everview.plan.maintenance import MaintenancePlan, Step
+
+Three: TypeAlias = tuple[int, int, int]
+"""Rows inserted, updated and deleted."""
+
+_Mask = npt.NDArray[np.bool_]
+_Numbers = npt.NDArray[np.int32]
+
+
+class Updates:
+    """How many rows of views came, changed and went, by the step and the number of its member."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, int], list[int]] = {}
+
+    def add(
+        self, step: Step, inserted: _Mask, updated: _Mask, deleted: _Mask, members: tuple[_Numbers, _Numbers] | None
+    ) -> None:
+        """Rows of one step: masks over those that come (``inserted``, ``updated``) and those that go,
+        and the members that either belong to, where the step has any."""
+        if members is None:
+            self._add(step, 0, (int(inserted.sum()), int(updated.sum()), int(deleted.sum())))
+            return
+        came, went = members
+        parts = [np.bincount(of[mask]) for of, mask in ((came, inserted), (came, updated), (went, deleted))]
+        table = np.zeros((max(map(len, parts)), 3), np.int64)
+        for column, part in enumerate(parts):
+            table[: len(part), column] = part
+        for number in np.flatnonzero(table.any(axis=1)).tolist():
+            self._add(step, number, table[number].tolist())
+
+    def _add(self, step: Step, member: int, three: Iterable[int]) -> None:
+        known = self._counts.setdefault((step.fingerprint, member), [0, 0, 0])
+        for place, number in enumerate(three):
+            known[place] += number
+
+    def told(self) -> list[list[Any]]:
+        """Plain values, for :mod:`json`."""
+        return [[step, member, *three] for (step, member), three in self._counts.items() if any(three)]
+
+    def hear(self, told: Iterable[list[Any]]) -> None:
+        """What was counted in another place."""
+        for step, member, *three in told:
+            known = self._counts.setdefault((step, member), [0, 0, 0])
+            for place, number in enumerate(three):
+                known[place] += number
+
+    def by_view(self, plan: MaintenancePlan) -> dict[str, Three]:
+        """The views that were changed. Several views may be one member of a step."""
+        found: dict[str, Three] = {}
+        numbers: dict[str, dict[tuple[str, ...], int]] = {}
+        touched = {step for step, _ in self._counts}
+        for view in plan.views:
+            if view.step not in touched:
+                continue
+            constants = plan.step(view.step).constants
+            if view.step not in numbers:
+                rows = () if constants is None else constants.members
+                numbers[view.step] = {row: number for number, row in enumerate(rows)}
+            three = self._counts.get((view.step, numbers[view.step].get(view.constants, 0)))
+            if three is not None and any(three):
+                found[view.name] = (three[0], three[1], three[2])
+        return found
+
+
+@dataclass(frozen=True)
+class Span:
+    """The tasks of a stage: how many, when the first began and the last ended, as times of
+    :func:`time.time`."""
+
+    tasks: int
+    began: float
+    ended: float
+
+    @property
+    def seconds(self) -> float:
+        return max(0.0, self.ended - self.began)
+
+    def __or__(self, other: Span) -> Span:
+        return Span(self.tasks + other.tasks, min(self.began, other.began), max(self.ended, other.ended))
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What one place, or all of them, did in an epoch."""
+
+    rows: int = 0
+    """Rows of base tables that a build took in."""
+    changes: int = 0
+    """Rows of base tables that came or went, after many writes of a key have become one."""
+    sent: int = 0
+    """Bytes that went from one stage to another between processes."""
+    updates: Updates = field(default_factory=Updates)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """By ``stage 1: view``, added up over tasks."""
+    spans: Mapping[int, Span] = field(default_factory=dict)
+    """Of each stage."""
+    servers: int = 1
+
+    @property
+    def began(self) -> float | None:
+        """When the first task began."""
+        return min((span.began for span in self.spans.values()), default=None)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The moment at which somebody begins to work on an epoch."""
+
+    time: float
+    """Of :func:`time.time`."""
+    queue: int
+    """Operations in the logs that the views did not reflect then, the epoch's own among them."""
+
+
+def joined_spans(spans: Iterable[tuple[int, Span]]) -> dict[int, Span]:
+    """The spans of many tasks, by stage."""
+    found: dict[int, Span] = {}
+    for stage, span in spans:
+        found[stage] = found[stage] | span if stage in found else span
+    return dict(sorted(found.items()))
+
+
+def added(seconds: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Seconds of many places by name."""
+    found: Counter[str] = Counter()
+    for one in seconds:
+        found.update(one)
+    return dict(found)
