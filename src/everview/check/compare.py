@@ -91,14 +91,13 @@ class Comparison:
         partition = f"PARTITION BY {', '.join(map(quoted, by))}" if by else ""
         order = f"ORDER BY {', '.join(quoted(column.name) for column in self._floats)}" if self._floats else ""
         sides = [
-            f"(SELECT *, rowid AS place, row_number() OVER ({partition} {order}) AS n FROM {table})"
+            f"(SELECT *, rowid AS __place, row_number() OVER ({partition} {order}) AS __n FROM {table})"
             for table in (_MISSING, _EXTRA)
         ]
-        same = " AND ".join(["m.n = e.n", *(f"m.{quoted(name)} IS NOT DISTINCT FROM e.{quoted(name)}" for name in by)])
+        equal = [f"m.{quoted(name)} IS NOT DISTINCT FROM e.{quoted(name)}" for name in by]
+        both = f"{sides[0]} AS m JOIN {sides[1]} AS e ON {' AND '.join(['m.__n = e.__n', *equal])}"
         close = " AND ".join(f"({self._same(column)})" for column in self.columns)
-        chosen = (
-            f"SELECT m.place AS m, e.place AS e, {close} AS close FROM {sides[0]} AS m JOIN {sides[1]} AS e ON {same}"
-        )
+        chosen = f"SELECT m.__place AS m, e.__place AS e, {close} AS close FROM {both}"
         connection.execute(f"CREATE TEMP TABLE {_bare(_PAIRS)} AS FROM ({chosen}) WHERE close OR {str(keyed).lower()}")
 
     def _same(self, column: Column) -> str:
