@@ -34,6 +34,7 @@ from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
 from everview.check.on_spark import verify_on
 from everview.check.report import Report
+from everview.check.states import verify_states
 from everview.check.verify import SAMPLES, verify
 from everview.client.freshness import Asked, Freshness
 from everview.client.maintaining import Maintaining
@@ -204,15 +205,19 @@ class Database:
         place = self.store.directory
         return Maintaining(place, spark, servers=servers, operations=operations, checkpoint=checkpoint, wait=wait)
 
-    def verify(self, *names: str, spark: SparkSession | None = None, samples: int = SAMPLES) -> Report:
+    def verify(
+        self, *names: str, state: bool = False, spark: SparkSession | None = None, samples: int = SAMPLES
+    ) -> Report:
         """Recompute views from the base tables and compare: those with these names, or all. Views are
         maintained and rows written meanwhile; every group is judged at one frontier.
 
         On Spark where a session is given, else in this process. ``samples`` is how many missing, extra
-        and differing rows of a view are named; all are counted.
+        and differing rows of a view are named; all are counted. With ``state`` also what maintenance
+        remembers is compared, with the same built anew in this process.
         """
         kept = KeptViews(self._context)
-        return verify(kept, names, samples) if spark is None else verify_on(spark, self._place, kept, names, samples)
+        found = verify(kept, names, samples) if spark is None else verify_on(spark, self._place, kept, names, samples)
+        return Report((*found.views, *verify_states(kept, names, samples).views)) if state else found
 
     @property
     def _place(self) -> str:
