@@ -12,6 +12,7 @@ from everview.catalog import Catalog, ViewDefinition, ViewStatus
 from everview.client.view_rows import ViewRows
 from everview.errors import DefinitionError, SnapshotExpiredError
 from everview.maintain import Plans
+from everview.maintain.metrics import Metrics
 from everview.operators.bound import BoundPlan
 from everview.store.contract import Store
 
@@ -26,6 +27,7 @@ class KnownViews:
         self.store = store
         self.catalog = catalog
         self.plans = Plans(store, catalog)
+        self.metrics = Metrics(store, catalog, self.plans)
         self._made: OrderedDict[tuple[int, int, int], tuple[BoundPlan, ViewRows]] = OrderedDict()
 
     def last(self, view: ViewDefinition) -> ViewRows:

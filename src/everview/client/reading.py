@@ -22,6 +22,7 @@ from everview.client.known_views import KnownViews
 from everview.client.lookups import Lookup, lookup
 from everview.client.maintenance import Maintenance
 from everview.client.result import ResultColumn
+from everview.client.system_tables import SYSTEM_RELATIONS, system_source
 from everview.client.tables import shown
 from everview.client.view_rows import ViewRows
 from everview.plan.compile import CompiledView
@@ -109,6 +110,11 @@ class Context:
         query = tree.copy() if target is None else tree
         sources: dict[str, Source] = {}
         for table in list(query.find_all(exp.Table)):
+            if table.name in SYSTEM_RELATIONS:
+                name = f"{SOURCE}{len(sources)}"
+                sources[name] = system_source(table.name, self.views.metrics, definitions, snapshot)
+                table.set("this", exp.to_identifier(name, quoted=True))
+                continue
             found = definitions.find(table.name)
             if not isinstance(found, Table | ViewDefinition) or not isinstance(table.this, exp.Identifier):
                 continue

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,19 @@ from everview.catalog.quarantine import UNKNOWN
 from everview.change.frontier import Frontier
 from everview.maintain import Plans
 from everview.maintain.builds import Build, builds_of
+from everview.maintain.figures import EpochFigures, Totals
 from everview.maintain.maintainer import LEASE
+from everview.maintain.metrics import Metrics
 from everview.maintain.quarantine import DAMAGED, set_aside
+from everview.maintain.staleness import max_throughput, staleness
 from everview.store.contract import Snapshot, Store
 
 COUNTED = 10_000
 """Up to how many of each kind what is set aside is counted."""
+RECENT = 64
+"""Epochs that rates are made of, at most."""
+WINDOW = 10.0
+"""Seconds that rates are made of, at most."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,12 @@ class ViewState:
     set_aside: int
     """How many rows, groups or partitions it lacks because they have no value, and log entries of
     its tables that cannot be read."""
+    inserted: int = 0
+    """Rows that came since it was created, those that were there at the time among them."""
+    updated: int = 0
+    deleted: int = 0
+    rate: float = 0.0
+    """Rows inserted, updated and deleted per second, lately."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +64,24 @@ class GroupState:
     lag: int
     """Operations in the logs that its views do not reflect."""
     behind: float
-    """Seconds since the last commit, where something is missing; else 0."""
+    """How many seconds ago the oldest of them was written; 0 where there is none."""
     under_way: int | None
     """The epoch that has begun and is not committed."""
     views: tuple[ViewState, ...]
+    throughput: float = 0.0
+    """Operations per second that its epochs took in, lately."""
+    arrival: float = 0.0
+    """Operations per second that were written, lately."""
+    max_throughput: float | None = None
+    """Operations per second that it could take in, by equation 1; None: not known."""
+    staleness: float | None = None
+    """How old the oldest operation of the last epoch was when it was shown."""
+    predicted: float | None = None
+    """How long an operation that is written now has to wait, by equation 2; None: not known."""
+    last: EpochFigures | None = None
+    """The last epoch: what it did, and where its time went."""
+    totals: Totals | None = None
+    """All epochs since the group's first."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +128,13 @@ class Status:
         for group in self.groups:
             lag = f"{group.lag} operations, {group.behind:.1f} s behind" if group.lag else "up to date"
             lines.append(f"group {group.name} ({group.kind}): epoch {group.epoch}, {lag}")
+            if group.last is not None:
+                lines.append(f"  {_pace(group, group.last)}")
             for view in group.views:
                 state = "" if view.status == "live" else f" ({view.status})"
                 lacks = f", {view.set_aside} set aside" if view.set_aside else ""
-                lines.append(f"  {view.kind} {view.name}{state}{lacks}")
+                rate = f", {view.rate:.0f} updates/s" if view.rate >= 0.5 else ""
+                lines.append(f"  {view.kind} {view.name}{state}{rate}{lacks}")
         for build in self.builds:
             taken, all_of_them = build.tables
             lines.append(
@@ -116,6 +147,18 @@ class Status:
         return "\n".join(lines)
 
 
+def _pace(group: GroupState, last: EpochFigures) -> str:
+    """How fast a group is, in one line."""
+    shown = [f"{group.throughput:.0f} operations/s, {group.arrival:.0f}/s written"]
+    if group.staleness is not None:
+        shown.append(f"shown after {group.staleness:.2f} s")
+    if group.predicted is not None:
+        shown.append(f"what is written now in about {group.predicted:.2f} s")
+    stages = ", ".join(f"{stage.seconds:.2f}" for stage in last.stages)
+    shown.append(f"last epoch {last.seconds:.2f} s (stages {stages})" if stages else f"last epoch {last.seconds:.2f} s")
+    return "; ".join(shown)
+
+
 def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
     return {name: str(value) if isinstance(value, Frontier) else value for name, value in items}
 
@@ -123,11 +166,12 @@ def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
 def status(store: Store, catalog: Catalog, plans: Plans) -> Status:
     """How the views of a store are now."""
     definitions = catalog.definitions()
+    metrics = Metrics(store, catalog, plans)
     with store.snapshot() as snapshot:
         latest = snapshot.frontier
         unreadable = sum(catalog.quarantine.count(id) for id in (UNKNOWN, *(table.id for table in catalog.tables())))
         groups = tuple(
-            _group(store, catalog, plans, snapshot, group.name, group.kind)
+            _group(store, catalog, plans, metrics, snapshot, group.name, group.kind)
             for group in definitions.groups()
             if group.kind is not GroupKind.BUILDING
         )
@@ -136,21 +180,88 @@ def status(store: Store, catalog: Catalog, plans: Plans) -> Status:
     return Status(groups, builds, tables, latest, unreadable, store.holder(LEASE))
 
 
-def _group(store: Store, catalog: Catalog, plans: Plans, snapshot: Snapshot, name: str, kind: GroupKind) -> GroupState:
+def _group(
+    store: Store,
+    catalog: Catalog,
+    plans: Plans,
+    metrics: Metrics,
+    snapshot: Snapshot,
+    name: str,
+    kind: GroupKind,
+) -> GroupState:
     commit = snapshot.committed(name)
     begun = store.views.begun(name)
     lacking: Counter[str] = Counter()
     for one in set_aside(catalog, plans, name, snapshot, COUNTED):
         lacking.update(dict.fromkeys(one.views, 1 if one.what == DAMAGED else one.count))
+    now = time.time()
+    sums = metrics.sums(snapshot, name)
+    recent = Recent(metrics.last(snapshot, name, RECENT), now)
     views = tuple(
-        ViewState(one.name, one.kind, str(one.status), lacking[one.name])
+        ViewState(
+            one.name,
+            one.kind,
+            str(one.status),
+            lacking[one.name],
+            *((0, 0, 0) if sums is None else sums.views[one.name].updates),
+            rate=recent.updates(one.name),
+        )
         for one in catalog.definitions().maintained()
         if one.group == name
     )
     lag = commit.frontier.operations_to(snapshot.frontier) if views else 0
-    behind = time.time() - commit.time if lag and commit.time else 0.0
+    written = store.log.written_after(commit.frontier) if lag else None
     under_way = None if begun is None else begun.epoch
-    return GroupState(name, str(kind), commit.epoch, commit.frontier, commit.time, lag, behind, under_way, views)
+    pace = None if sums is None or not sums.totals.pace.known else sums.totals.pace
+    servers = 1 if recent.last is None else recent.last.servers
+    return GroupState(
+        name,
+        str(kind),
+        commit.epoch,
+        commit.frontier,
+        commit.time,
+        lag,
+        0.0 if written is None else max(0.0, now - written),
+        under_way,
+        views,
+        throughput=recent.throughput,
+        arrival=recent.arrival(sum(snapshot.frontier.values())),
+        max_throughput=None if pace is None else max_throughput(servers, pace.latency),
+        staleness=recent.staleness,
+        predicted=None if pace is None else staleness(lag + 1, servers, pace.latency, pace.rest),
+        last=recent.last,
+        totals=None if sums is None else sums.totals,
+    )
+
+
+class Recent:
+    """The last epochs of a group, and the rates of those of the last seconds."""
+
+    def __init__(self, epochs: Sequence[EpochFigures], now: float) -> None:
+        self.last = epochs[-1] if epochs else None
+        self._epochs = [one for one in epochs if one.time > now - WINDOW]
+        self._now = now
+        began = self._epochs[0].time - self._epochs[0].seconds if self._epochs else now
+        self._span = max(now - began, 0.001)
+
+    @property
+    def throughput(self) -> float:
+        return sum(one.operations for one in self._epochs) / self._span
+
+    @property
+    def staleness(self) -> float | None:
+        """Of the last epoch that showed something."""
+        return next((one.staleness for one in reversed(self._epochs) if one.staleness is not None), None)
+
+    def updates(self, view: str) -> float:
+        return sum(sum(one.views.get(view, (0, 0, 0))) for one in self._epochs) / self._span
+
+    def arrival(self, written: int) -> float:
+        """By how much the logs have grown since the first of the epochs was committed."""
+        if not self._epochs:
+            return 0.0
+        first = self._epochs[0]
+        return max(0, written - first.written) / max(self._now - first.time, 0.001)
 
 
 def _build(plans: Plans, snapshot: Snapshot, build: Build, catalog: Catalog) -> BuildState:

@@ -64,8 +64,10 @@ class EpochFigures:
     commit: float | None
     """What committing and tidying took for the epoch before it, where the same process did it."""
     stages: tuple[StageFigures, ...]
+    written: int
+    """Operations in the logs at its commit, since the store was made."""
     lag: int
-    """Operations in the logs at its commit that it does not reflect."""
+    """Those of them that it does not reflect."""
     lag_seconds: float
     """How old the oldest of them was."""
     queue: int

@@ -143,6 +143,7 @@ class Metrics:
             worked=max(0.0, ended - began),
             commit=timing.commit,
             stages=_stages(tally),
+            written=sum(latest.values()),
             lag=lag,
             lag_seconds=_age(now, log.written_after(begun.frontier)) or 0.0 if lag else 0.0,
             queue=taken.queue if shown else 0,

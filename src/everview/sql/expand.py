@@ -25,7 +25,7 @@ from sqlglot import exp
 
 from everview.errors import SqlError, SqlRefusedError, UnknownObjectError
 from everview.sql.dialects import DEFAULT, reader, to_sql
-from everview.sql.namespace import Namespace, Relation, fold, nearest
+from everview.sql.namespace import SYSTEM, SYSTEM_TABLES, Namespace, Relation, fold, nearest, system_name
 from everview.sql.positions import error_at, offset_of
 from everview.sql.time_windows import TIME_WINDOWS, WINDOW_COLUMNS, time_windows
 from everview.sql.typer import typer
@@ -152,6 +152,8 @@ class _Expansion:
         schema = table.args.get("db")
         if schema is not None and not isinstance(schema, exp.Identifier):
             raise self._error(SqlRefusedError, table, f"{to_sql(table)} is not a table")
+        if schema is not None and fold(schema.name) == SYSTEM and not table.args.get("catalog"):
+            return self._system(table)
         if schema is not None and (fold(schema.name) != "main" or table.args.get("catalog")):
             there = self._namespace.find(table.name) is not None
             shared = f"write {table.name}: all tables and views share one schema"
@@ -175,6 +177,22 @@ class _Expansion:
             f"there is no table or view {table.name}",
             width=len(table.name),
             hint=hint,
+        )
+
+    def _system(self, table: exp.Table) -> Relation:
+        """A table that tells how views are doing: a SELECT can read it, a definition cannot."""
+        relation = self._namespace.find(system_name(table.name))
+        if relation is not None:
+            return relation
+        there = fold(table.name) in SYSTEM_TABLES
+        what = f"{SYSTEM}.{table.name} cannot be read here" if there else f"there is no table {SYSTEM}.{table.name}"
+        listed = ", ".join(f"{SYSTEM}.{name}" for name in SYSTEM_TABLES)
+        raise unknown_at(
+            self._text,
+            offset_of(table.this),
+            what,
+            width=len(table.name),
+            hint=f"a SELECT of its own reads {listed}; views cannot" if there else f"there are {listed}",
         )
 
     def _copy(self, defined: _Defined, table: exp.Table) -> exp.Expr:
@@ -281,9 +299,10 @@ def _rows(table: exp.Table) -> None:
 
 
 def _without_schema(column: exp.Column) -> None:
-    """``main.orders.amount`` is ``orders.amount``: there is one schema only."""
+    """``main.orders.amount`` is ``orders.amount``."""
     schema = column.args.get("db")
-    if isinstance(schema, exp.Identifier) and fold(schema.name) == "main" and not column.args.get("catalog"):
+    known = ("main", SYSTEM)
+    if isinstance(schema, exp.Identifier) and fold(schema.name) in known and not column.args.get("catalog"):
         column.set("db", None)
 
 

@@ -14,10 +14,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from everview.change.schema import Column
+from everview.change.schema import RESERVED, Column
 from everview.errors import DefinitionError
 
 RelationKind: TypeAlias = Literal["table", "view", "named query"]
+
+SYSTEM = "everview"
+"""The schema of tables that tell how views are doing."""
+SYSTEM_TABLES = ("epochs", "groups", "stages", "view_updates", "views")
+
+
+def system_name(name: str) -> str:
+    """How a namespace knows a table of the schema: a name that no table or view of a user can have."""
+    return f"{RESERVED}{SYSTEM}_{fold(name)}"
 
 
 def fold(name: str) -> str:

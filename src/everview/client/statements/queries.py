@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from everview.catalog.namespace import CatalogNames
 from everview.client.reading import Context, result_columns
 from everview.client.result import Result
+from everview.client.system_tables import SystemNames
 from everview.sql.check import check
 from everview.sql.statements import Select
 
@@ -14,7 +14,7 @@ def select(context: Context, statement: Select) -> Result:
     try:
         checked = check(
             statement.query,
-            CatalogNames(definitions),
+            SystemNames(definitions),
             statement.source,
             allow_volatile=True,
             allow_duplicates=True,
