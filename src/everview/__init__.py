@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING
 
+__version__ = "0.1.0.dev0"
+
 if TYPE_CHECKING:
     from everview.change.frontier import Frontier
     from everview.change.schema import Column, Schema

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from everview.change.frontier import Frontier
@@ -23,12 +24,8 @@ ON_SPARK = 250_000
 """Log entries of an epoch on Spark, unless told otherwise."""
 
 
-class Running(Protocol):
-    """What keeps the views up to date: a pipeline, or a keeper."""
-
-    def start(self) -> object: ...
-
-    def stop(self) -> None: ...
+class Running(AbstractContextManager[object], Protocol):
+    """What keeps the views up to date while its block lasts: a pipeline, or a keeper."""
 
     def check(self) -> None: ...
 
@@ -58,9 +55,9 @@ class Maintaining(AbstractContextManager["Maintaining"]):
         self._running: Running | None = None
 
     def __enter__(self) -> Maintaining:
-        self._running = self._keeper() if self._spark is False else self._pipeline()
         try:
-            self._running.start()
+            self._running = self._keeper() if self._spark is False else self._pipeline()
+            self._held.enter_context(self._running)
         except BaseException:
             self._held.close()
             raise
@@ -102,11 +99,9 @@ class Maintaining(AbstractContextManager["Maintaining"]):
         assert self._running is not None, "used inside its with block"
         return self._running
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        running = self.running
-        try:
-            running.stop()
-        finally:
-            self._held.close()
-        if kind is None and isinstance(running, Keeper):
-            running.check()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """What is under way is finished at the end of the block, and what has failed is raised; on Spark,
+        an error that ends the block leaves an epoch that is under way to the next who maintains."""
+        self._held.__exit__(kind, error, trace)

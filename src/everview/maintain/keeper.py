@@ -151,7 +151,7 @@ class Keeper:
         found = asked(maintainer.store)
         for group, goal in found.items():
             if group in maintainer.groups():
-                maintainer.advance(group, goal)
+                maintainer.advance(group, goal, over=self._over.is_set)
             answered(maintainer.store, group)
         return bool(found)
 

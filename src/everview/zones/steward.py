@@ -48,7 +48,7 @@ class Steward:
         self._thread.start()
 
     def stop(self) -> None:
-        """Return when nothing is under way any more."""
+        """Return when nothing is under way any more: after the epoch, or the chunk of a build, that is."""
         self._over.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
@@ -128,7 +128,7 @@ class Steward:
         maintainer = self._maintainer
         for group, goal in asked(maintainer.store).items():
             if group != self._streamed and group in maintainer.groups():
-                maintainer.advance(group, goal)
+                maintainer.advance(group, goal, over=self._over.is_set)
             answered(maintainer.store, group)
 
     def _move_lazy(self) -> None:
@@ -141,5 +141,5 @@ class Steward:
             kinds = {group.name: group.kind for group in maintainer.catalog.groups()}
             for group in maintainer.groups():
                 if group != self._streamed and kinds.get(group) is not GroupKind.BUILDING:
-                    maintainer.advance(group, latest)
+                    maintainer.advance(group, latest, over=self._over.is_set)
             self._moved = latest

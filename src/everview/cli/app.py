@@ -1,0 +1,58 @@
+"""The ``everview`` command.
+
+One sentence: the commands are the functions of the list below, and everything a command needs is
+imported when it is called, so that ``--help`` is there at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+import everview
+from everview.cli.commands.run import run
+from everview.cli.commands.sql import sql
+from everview.cli.commands.status import status
+from everview.cli.console import show_error
+from everview.errors import EverviewError
+
+COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql)
+"""In the order in which ``--help`` lists them."""
+
+app = typer.Typer(
+    name="everview",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in COMMANDS:
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"everview {everview.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def everything(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is, and end.")
+    ] = False,
+) -> None:
+    """SQL views of key-value tables, kept up to date."""
+
+
+def main() -> None:
+    """The entry point: what goes wrong is told in a few lines."""
+    try:
+        app()
+    except EverviewError as error:
+        show_error(error)
+        sys.exit(1)

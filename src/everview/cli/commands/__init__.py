@@ -1,0 +1,1 @@
+"""The commands, one file each. What they need is imported when they are called."""

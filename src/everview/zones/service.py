@@ -1,0 +1,262 @@
+"""A store maintained as a service: from a command to a signal.
+
+One sentence: the service waits until nobody else maintains the store, maintains it on Spark or by a
+thread of this process until it is told to stop, and then ends between two epochs.
+
+::
+
+    wait for the lease ──▶ start ──▶ watch ──▶ stop: the epoch under way is finished
+          ▲                           │
+          └──── tried again ◀─────────┘ an error that may pass (a full disk, say)
+
+What it does is told as events (:mod:`everview.zones.events`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from everview.catalog import Catalog, GroupKind, ViewStatus
+from everview.change.frontier import Frontier
+from everview.errors import EverviewError, LeaseTakenError
+from everview.maintain.asks import ask
+from everview.maintain.keeper import Keeper
+from everview.maintain.maintainer import LEASE
+from everview.store.contract import Store
+from everview.store.opened import open_store
+from everview.zones.events import Event, Watch, failed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BEAT = 0.05
+LOOK = 1.0
+"""Seconds between two looks at what has happened."""
+AGAIN = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+"""Seconds to wait after errors that may pass, one after another; then always as long as the last."""
+
+
+class Ended(Enum):
+    """How a service came to its end."""
+
+    CLEAN = "clean"
+    FAILED = "failed"
+    TAKEN = "taken"
+
+
+class Running(AbstractContextManager[object], Protocol):
+    """What maintains the store while its block lasts."""
+
+    def check(self) -> None: ...
+
+
+class Service:
+    """Maintains the views of the store in a directory.
+
+    With ``local`` a thread of this process does it, else Spark: with ``master``, ``servers`` and
+    ``checkpoint``. ``operations`` is the most log entries of an epoch; None: as many as suits either.
+    ``wait`` is how many seconds to wait for whoever maintains the store now; None: for ever. With
+    ``once`` it ends when the views reflect what was written before it started.
+    """
+
+    def __init__(
+        self,
+        place: str | Path,
+        tell: Callable[[Event], None],
+        *,
+        local: bool = False,
+        master: str | None = None,
+        servers: int = 2,
+        operations: int | None = None,
+        checkpoint: str | Path | None = None,
+        wait: float | None = 0,
+        once: bool = False,
+    ) -> None:
+        self._place = str(Path(place).absolute())
+        self._tell = tell
+        self._local = local
+        self._master = master
+        self._servers = servers
+        self._operations = operations
+        self._checkpoint = checkpoint
+        self._ends = None if wait is None else time.monotonic() + wait
+        self._once = once
+        self._held = ExitStack()
+        self._spark: SparkSession | None = None
+        self._why = ""
+        """Why it is over; empty while it is not. A plain value: a signal handler may come at any point."""
+
+    def stop(self, why: str) -> None:
+        """End after the epoch that is under way. Called by signal handlers and other threads."""
+        self._why = self._why or why
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to end."""
+        return bool(self._why)
+
+    def _over_in(self, seconds: float) -> bool:
+        """Whether it is over, at the latest after so many seconds."""
+        ends = time.monotonic() + seconds
+        while not self._why and (left := ends - time.monotonic()) > 0:
+            time.sleep(min(BEAT, left))
+        return self.stopping
+
+    def run(self) -> Ended:
+        """Maintain the store until it is over."""
+        try:
+            with self._held, closing(open_store(self._place)) as store:
+                ended = self._run(store)
+        except EverviewError as error:
+            self._tell(failed(error))
+            return Ended.FAILED
+        if ended is Ended.CLEAN:
+            self._tell(Event("stopped", "stopped: nothing is under way", ({"why": self._why or "done"},)))
+        return ended
+
+    def _run(self, store: Store) -> Ended:
+        catalog = Catalog(store.metadata, store.views)
+        failures = 0
+        while not self.stopping:
+            ended = self._wait(store)
+            if ended is not None:
+                return ended
+            before = _committed(store, catalog)
+            try:
+                self._maintain(store, catalog)
+                return Ended.CLEAN
+            except LeaseTakenError:
+                continue  # somebody else was quicker
+            except EverviewError as error:
+                if not error.retryable:
+                    raise
+                failures = 0 if _committed(store, catalog) > before else failures
+                pause = AGAIN[min(failures, len(AGAIN) - 1)]
+                failures += 1
+                self._tell(failed(error, pause))
+                self._over_in(pause)
+        return Ended.CLEAN
+
+    # -------------------------------------------------------------- whose turn it is
+
+    def _wait(self, store: Store) -> Ended | None:
+        """Wait until nobody maintains the store; tells the end where that takes too long, or it is over."""
+        told = None
+        while not self.stopping:
+            holder = store.holder(LEASE)
+            if holder is None:
+                return None
+            if self._ends is not None and time.monotonic() >= self._ends:
+                error = LeaseTakenError(
+                    f"{self._place} is maintained by {holder}",
+                    hint="stop it first, or wait until it is gone: with --wait forever this one takes over then",
+                )
+                self._tell(failed(error))
+                return Ended.TAKEN
+            if holder != told:
+                told = holder
+                text = f"{self._place} is maintained by {holder}: waiting until it is gone"
+                self._tell(Event("waiting", text, ({"store": self._place, "holder": holder},)))
+            self._over_in(BEAT)
+        return Ended.CLEAN
+
+    # -------------------------------------------------------------- the work
+
+    def _maintain(self, store: Store, catalog: Catalog) -> None:
+        watch = Watch(store, catalog)
+        running = self._running()
+        with running:
+            self._tell(self._started(catalog))
+            goal = _asked(store, catalog) if self._once else None
+            looked = time.monotonic()
+            while not self._over_in(BEAT):
+                running.check()
+                if time.monotonic() - looked >= LOOK:
+                    looked = time.monotonic()
+                    self._see(watch)
+                if goal is not None and _reached(store, catalog, goal):
+                    break
+            if self.stopping:
+                text = f"stopping ({self._why}): what is under way is finished first"
+                self._tell(Event("stopping", text, ({"why": self._why},)))
+        self._see(watch)
+
+    def _see(self, watch: Watch) -> None:
+        for event in watch.look():
+            self._tell(event)
+
+    def _running(self) -> Running:
+        if self._local:
+            from everview.maintain.epochs import OPERATIONS
+
+            return Keeper(lambda: open_store(self._place), operations=self._operations or OPERATIONS)
+        return self._pipeline()
+
+    def _pipeline(self) -> Running:
+        """Spark is imported and started here, where it is needed and nobody else maintains the store."""
+        from everview.zones.pipeline import Pipeline
+        from everview.zones.session import new_session
+
+        if self._spark is None:
+            with _own_handlers():
+                self._spark = new_session(self._master)
+            self._held.callback(self._spark.stop)
+        pipeline = partial(Pipeline, self._place, spark=self._spark, servers=self._servers, checkpoint=self._checkpoint)
+        return pipeline() if self._operations is None else pipeline(operations=self._operations)
+
+    def _started(self, catalog: Catalog) -> Event:
+        found: dict[str, list[str]] = {}
+        for one in catalog.definitions().maintained():
+            found.setdefault(one.group, []).append(one.name)
+        views = "; ".join(f"{group}: {', '.join(names)}" for group, names in found.items()) or "there are no views yet"
+        master = None if self._spark is None else self._spark.conf.get("spark.master")
+        means = "in this process" if master is None else f"on Spark ({master}), {self._servers} view servers"
+        record = {
+            "store": self._place,
+            "process": os.getpid(),
+            "master": master,
+            "servers": None if self._local else self._servers,
+            "groups": found,
+        }
+        return Event("started", f"maintaining {self._place} {means}, process {os.getpid()}; {views}", (record,))
+
+
+@contextmanager
+def _own_handlers() -> Iterator[None]:
+    """While Spark starts, which puts a handler of its own in the place of ours."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _committed(store: Store, catalog: Catalog) -> int:
+    return max((store.views.committed(group.name).epoch for group in catalog.groups()), default=0)
+
+
+def _asked(store: Store, catalog: Catalog) -> Frontier:
+    """Where the logs end now; lazy groups are asked to go there."""
+    goal = store.log.latest()
+    maintained = {one.group for one in catalog.definitions().maintained()}
+    for group in catalog.groups():
+        if group.kind is GroupKind.LAZY and group.name in maintained:
+            ask(store, group.name, goal)
+    return goal
+
+
+def _reached(store: Store, catalog: Catalog, goal: Frontier) -> bool:
+    found = catalog.definitions().maintained()
+    return all(one.status is ViewStatus.LIVE for one in found) and all(
+        goal <= store.views.committed(group).frontier for group in {one.group for one in found}
+    )

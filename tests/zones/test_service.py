@@ -1,0 +1,245 @@
+"""A store maintained as a service: in this process, and by processes that are told to end and killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import everview
+from everview.errors import DamagedEntryError, StoreFullError
+from everview.maintain import epochs
+from everview.maintain.builds import builds_of
+from everview.maintain.plans import PAUSES
+from everview.zones import service
+from everview.zones.events import Event
+from everview.zones.service import Ended, Service
+from tests.cli.served import Served, served, terminated
+from tests.zones.shop import assert_all_is_right, open_shop, trade, wrong
+
+LAZY = "CREATE MATERIALIZED VIEW many WITH (refresh = 'lazy') AS SELECT count(*) AS n FROM orders"
+NUMBERS = "CREATE MATERIALIZED VIEW numbers AS SELECT id, CAST(note AS INTEGER) AS n FROM orders"
+
+
+class Told:
+    """Remembers what a service tells, and may do something about it."""
+
+    def __init__(self, reactions: Mapping[str, Callable[[], object]] | None = None) -> None:
+        self.events: list[Event] = []
+        self._reactions = reactions or {}
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        reaction = self._reactions.get(event.name)
+        if reaction is not None:
+            reaction()
+
+    @property
+    def names(self) -> list[str]:
+        return [event.name for event in self.events]
+
+    def one(self, name: str) -> Event:
+        (found,) = (event for event in self.events if event.name == name)
+        return found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def db(store: Path) -> Iterator[everview.Database]:
+    with open_shop(store) as found:
+        yield found
+
+
+# ------------------------------------------------------------------ in this process
+
+
+def test_once_brings_all_groups_to_the_end_of_the_logs(db: everview.Database, store: Path) -> None:
+    db.sql(LAZY)
+    trade(db, 10, seed=1)
+    told = Told()
+    assert Service(store, told, local=True, once=True, operations=50).run() is Ended.CLEAN
+    assert_all_is_right(db)
+    assert {group.lag for group in db.status().groups} == {0}
+    assert told.names[0] == "started" and told.names[-1] == "stopped"
+    started = told.one("started")
+    assert started.records[0]["process"] == os.getpid() and "totals" in started.text
+    done = [record for event in told.events if event.name == "epoch" for record in event.records]
+    assert sum(record["operations"] for record in done if record["group"] == "main") == sum(
+        db.store.log.latest().values()
+    )
+    assert len(done) > 2
+
+
+def test_builds_and_what_is_set_aside_are_told(
+    db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "LOOK", 0.0)
+    db.table("orders").put_many([{"id": 1, "note": "7"}, {"id": 2, "note": "x"}])
+    db.flush()
+
+    def aside() -> None:
+        if "seven" in told.events[-1].text:
+            running.stop("test")
+
+    told = Told(
+        {
+            "started": lambda: db.sql(NUMBERS),
+            "built": lambda: db.table("orders").put({"id": 3, "note": "seven"}),
+            "set aside": aside,
+        }
+    )
+    running = Service(store, told, local=True)
+    assert running.run() is Ended.CLEAN
+    assert told.one("built").records == ({"views": ["numbers"], "group": "main"},)
+    aside_told = [event for event in told.events if event.name == "set aside"]
+    assert len(aside_told) == 2 and all(event.wrong for event in aside_told)
+    assert [record["values"] for record in aside_told[1].records] == [{"orders.id": "3", "orders.note": "seven"}]
+    assert aside_told[1].records[0]["views"] == ["numbers"]
+
+
+def test_an_error_that_may_pass_is_told_and_tried_again(
+    db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worked = epochs.Epochs.worked
+    full = iter(range(2))
+
+    def sometimes(*asked: object) -> object:
+        if next(full, None) is not None:
+            raise StoreFullError("the disk is full", hint="free some space")
+        return worked(*asked)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(epochs.Epochs, "worked", sometimes)
+    monkeypatch.setattr(service, "AGAIN", (0.0, 0.125))
+    trade(db, 1, seed=1)
+    told = Told()
+    assert Service(store, told, local=True, once=True).run() is Ended.CLEAN
+    assert [event.records[0]["retry_in"] for event in told.events if event.name == "error"] == [0.0, 0.125]
+    assert "the disk is full" in told.events[1].text and "free some space" in told.events[1].text
+    assert_all_is_right(db)
+
+
+def test_an_error_that_does_not_pass_ends_it(
+    db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise DamagedEntryError("group 7 does not add up", hint="rebuild the view")
+
+    monkeypatch.setattr(epochs.Epochs, "worked", fail)
+    trade(db, 1, seed=1)
+    told = Told()
+    assert Service(store, told, local=True).run() is Ended.FAILED
+    record = told.one("error").records[0]
+    assert (record["error"], record["do"], record["retry_in"]) == ("DamagedEntryError", "rebuild the view", None)
+    assert "stopped" not in told.names
+
+
+def test_who_comes_second_is_refused_or_waits(db: everview.Database, store: Path) -> None:
+    with db.store.lease("maintenance"):
+        told = Told()
+        assert Service(store, told, local=True).run() is Ended.TAKEN
+        assert told.names == ["error"] and f"maintained by process {os.getpid()}" in told.events[0].text
+        told = Told()
+        assert Service(store, told, local=True, wait=0.01).run() is Ended.TAKEN
+        assert told.names == ["waiting", "error"]
+        told = Told({"waiting": lambda: running.stop("test")})
+        running = Service(store, told, local=True, wait=None)
+        assert running.run() is Ended.CLEAN
+        assert told.names == ["waiting", "stopped"]
+    lease = db.store.lease("maintenance")
+    told = Told({"waiting": lambda: lease.__exit__(None, None, None)})
+    assert Service(store, told, local=True, wait=None, once=True).run() is Ended.CLEAN
+    assert told.names[:2] == ["waiting", "started"]
+
+
+# ------------------------------------------------------------------ processes
+
+
+def under_way(db: everview.Database) -> list[str]:
+    """The groups in which an epoch is under way."""
+    return [group.name for group in db.catalog.groups() if db.store.views.begun(group.name) is not None]
+
+
+@contextmanager
+def writing(db: everview.Database) -> Iterator[None]:
+    """While orders are written."""
+    over = threading.Event()
+
+    def write() -> None:
+        seed = 0
+        while not over.wait(0.01):
+            trade(db, 1, seed := seed + 1)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+def assert_ended_cleanly(db: everview.Database, service: Served) -> None:
+    assert terminated(service) == 0
+    assert under_way(db) == [] and db.store.holder("maintenance") is None
+    assert not db.store.metadata.documents(PAUSES)[1], "whoever comes next begins epochs at once"
+    assert service.events[-1]["event"] == "stopped" and service.events[-1]["why"] == "SIGTERM"
+    assert not (found := wrong(db)), found
+
+
+@pytest.mark.parametrize("means", [("--local",), ()], ids=["local", "spark"])
+def test_a_service_is_ended_killed_and_taken_over_under_a_running_writer(
+    db: everview.Database, store: Path, means: tuple[str, ...]
+) -> None:
+    options = (*means, "--operations", "40")
+    with served(store, *options) as first:
+        process = first.until("started")["process"]
+        with writing(db), served(store, *options, "--wait", "forever") as standby:
+            assert standby.until("waiting")["holder"] == f"process {process}"
+            first.until("epoch")
+            with served(store, *options) as second:
+                assert second.end() == os.EX_TEMPFAIL
+                assert f"process {process}" in second.events[-1]["message"]
+            first.signal(signal.SIGKILL)
+            assert first.end() == -signal.SIGKILL
+            standby.until("started")
+            standby.until("epoch")
+            assert_ended_cleanly(db, standby)
+    fill(db, 250_000)
+    with served(store, *means) as third:
+        third.until("started")
+        db.sql("CREATE MATERIALIZED VIEW large AS SELECT k % 10 AS g, count(*) AS n FROM many GROUP BY g")
+        while not builds_of(db.store):
+            assert third.process.poll() is None
+        assert_ended_cleanly(db, third)
+        (build,) = builds_of(db.store)
+        assert build.joined is None, "the rest is for the next one"
+    assert Service(store, Told(), local=True, once=True).run() is Ended.CLEAN
+    assert_all_is_right(db)
+    assert db.view("large").count() == 10
+
+
+def fill(db: everview.Database, rows: int) -> None:
+    db.create_table("many", {"k": "BIGINT"}, key=["k"]).put_many(pa.table({"k": pa.array(range(rows))}))
+
+
+def test_a_second_signal_gives_up_at_once(db: everview.Database, store: Path) -> None:
+    trade(db, 1, seed=1)
+    with served(store, "--local", module="tests.cli.stuck") as service:
+        service.until("inside")
+        service.signal(signal.SIGTERM)
+        service.until("stopping")
+        service.signal(signal.SIGINT)
+        assert service.end() == 128 + signal.SIGINT
+    assert under_way(db) == ["main"]
+    assert Service(store, Told(), local=True, once=True).run() is Ended.CLEAN
+    assert_all_is_right(db)
