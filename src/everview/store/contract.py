@@ -152,9 +152,9 @@ class Log(Protocol):
         as the store knows it: a few milliseconds early rather than late. None where there is no such
         entry, or nothing is known."""
 
-    def advance(self, start: Frontier, max_operations: int) -> Frontier:
-        """The furthest cut between batches at most ``max_operations`` entries after
-        ``start``; at least one batch if there is one, however large it is."""
+    def advance(self, start: Frontier, max_operations: int, max_bytes: int | None = None) -> Frontier:
+        """The furthest cut between batches at most ``max_operations`` entries, and bytes of the log
+        if so many are given, after ``start``; at least one batch if there is one, however large it is."""
 
     def read(self, piece: Slice, tables: Collection[Table]) -> SliceContent:
         """The entries of a slice that belong to the given tables."""

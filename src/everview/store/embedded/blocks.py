@@ -6,12 +6,13 @@ arithmetic, whether they hold one entry each or thousands.
 
 A block (little-endian)::
 
-    u8 form | u8 flags | u16 0 | u32 table | u64 batch | u64 first sequence | u32 entries
+    u8 form | u8 flags | u16 0 | u32 table | u64 batch | u64 first sequence | u32 entries | u64 end
     directory: per entry  u16 key length | u8 kind | u8 parts | u32 incarnation | u32 old | u32 new
     payload:   per entry  key | old row | new row
     u32 checksum
 
-``flags`` bit 0: entries carry before-images, and ``new`` is the whole row after the write.
+``end`` is how many bytes the node's log has up to the end of this block, so that the bytes of a
+run of blocks are a difference. ``flags`` bit 0: entries carry before-images, and ``new`` is the whole row after the write.
 Otherwise there is no ``old``, and ``new`` is a patch: the columns that were named.
 ``parts`` bit 0: a row was there before; bit 1: there is one after.
 
@@ -42,7 +43,7 @@ HAS_NEW = 2
 BLOCK_ENTRIES = 4096
 BLOCK_BYTES = 1 << 20
 
-HEADER = struct.Struct("<BBHIQQI")
+HEADER = struct.Struct("<BBHIQQIQ")
 ENTRY = struct.Struct("<HBBIII")
 CHECKSUM = struct.Struct("<I")
 _DIRECTORY = np.dtype(
@@ -51,13 +52,21 @@ _DIRECTORY = np.dtype(
 _RESIDUE = zlib.crc32(CHECKSUM.pack(zlib.crc32(b"")))
 """The checksum of anything that is followed by its own checksum."""
 
-_single = struct.Struct(HEADER.format + ENTRY.format.lstrip("<")).pack
+_SINGLE = struct.Struct(HEADER.format + ENTRY.format.lstrip("<"))
+
+
+@dataclass(frozen=True)
+class LogEnd:
+    """Where a node's log ends: the last entry, and the bytes of all blocks so far."""
+
+    sequence: int
+    bytes: int
 
 
 def encode_one(
     table: int,
     batch: int,
-    sequence: int,
+    end: LogEnd,
     incarnation: int,
     kind: int,
     images: bool,
@@ -65,19 +74,21 @@ def encode_one(
     old: bytes | None,
     new: bytes | None,
 ) -> bytes:
-    """A block of one entry: the form a single put takes."""
+    """A block of one entry after the given end of a log: the form a single put takes."""
     parts = (HAD_OLD if old is not None else 0) | (HAS_NEW if new is not None else 0)
     old_bytes = old if images and old is not None else b""
     new_bytes = new or b""
+    size = _SINGLE.size + len(key) + len(old_bytes) + len(new_bytes) + CHECKSUM.size
     body = (
-        _single(
+        _SINGLE.pack(
             FORM,
             images,
             0,
             table,
             batch,
-            sequence,
+            end.sequence + 1,
             1,
+            end.bytes + size,
             len(key),
             kind,
             parts,
@@ -127,19 +138,18 @@ class Packed:
         self._edges = places(payload)
         self._data = memoryview(content(payload))
 
-    def blocks(self, start: int, end: int, first: int) -> Iterator[tuple[int, bytes]]:
-        """The entries from ``start`` to before ``end``, which have the sequence numbers from
-        ``first`` on, in blocks of at most BLOCK_ENTRIES entries and about BLOCK_BYTES bytes;
-        each with the sequence number of its last entry."""
+    def blocks(self, start: int, end: int, log: LogEnd) -> Iterator[tuple[int, bytes]]:
+        """The entries from ``start`` to before ``end``, to be appended to a log, in blocks of at most
+        BLOCK_ENTRIES entries and about BLOCK_BYTES bytes; each with the sequence number of its
+        last entry."""
         edges = self._edges
+        first, size = log.sequence + 1, log.bytes
         while start < end:
             full = int(np.searchsorted(edges, edges[start] + BLOCK_BYTES, "right")) - 1
             stop = min(start + BLOCK_ENTRIES, max(start + 1, full), end)
-            parts = (
-                HEADER.pack(*self._head, first, stop - start),
-                self._directory[start:stop].tobytes(),
-                self._data[edges[start] : edges[stop]],
-            )
+            directory, payload = self._directory[start:stop].tobytes(), self._data[edges[start] : edges[stop]]
+            size += HEADER.size + len(directory) + len(payload) + CHECKSUM.size
+            parts = (HEADER.pack(*self._head, first, stop - start, size), directory, payload)
             checksum = 0
             for part in parts:
                 checksum = zlib.crc32(part, checksum)
@@ -220,6 +230,11 @@ def sound(blocks: Sequence[bytes]) -> Mask:
 def batch_of(block: bytes) -> int:
     """The batch number of a block."""
     return int(HEADER.unpack_from(block)[4])
+
+
+def end_of(block: bytes) -> int:
+    """How many bytes the log has up to the end of a block."""
+    return int(HEADER.unpack_from(block)[7])
 
 
 def numbers(buffer: bytes, positions: Ints, kind: str) -> npt.NDArray[np.unsignedinteger]:

@@ -37,6 +37,7 @@ from everview.errors import NotAStoreError, StoreError, StoreFullError
 T = TypeVar("T")
 
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"
+Cursor: TypeAlias = "lmdb.Cursor[bytes]"
 """A transaction whose values are read as bytes, not as views of the map."""
 File: TypeAlias = "lmdb.Environment"
 Failure: TypeAlias = "lmdb.Error"

@@ -69,8 +69,8 @@ class EmbeddedLog:
 
     # -------------------------------------------------------------- cuts
 
-    def advance(self, start: Frontier, max_operations: int) -> Frontier:
-        """The furthest cut between batches at most so many entries after ``start``, or one
+    def advance(self, start: Frontier, max_operations: int, max_bytes: int | None = None) -> Frontier:
+        """The furthest cut between batches at most so many entries and bytes after ``start``, or one
         batch if that is larger."""
         if max_operations < 1:
             raise InputError(f"an epoch takes at least one operation, not {max_operations}")
@@ -81,7 +81,13 @@ class EmbeddedLog:
             if not start <= latest:
                 raise InputError(f"the frontier {start} lies beyond the end of the log {latest}")
             growing = [piece.node for piece in start.slices_to(latest)]
-            if start.operations_to(latest) <= max_operations:
+
+            def fits(cut: Frontier) -> bool:
+                return start.operations_to(cut) <= max_operations and (
+                    max_bytes is None or self._bytes(transaction, start, cut) <= max_bytes
+                )
+
+            if fits(latest):
                 return latest
             first = min(self._batch_at(transaction, node, start[node] + 1) for node in growing)
             last = transaction.id()
@@ -89,7 +95,7 @@ class EmbeddedLog:
             while first < last:
                 middle = (first + last + 1) // 2
                 cut = self._cut(transaction, growing, start, latest, middle)
-                if start.operations_to(cut) <= max_operations:
+                if fits(cut):
                     first, best = middle, cut
                 else:
                     last = middle - 1
@@ -112,10 +118,22 @@ class EmbeddedLog:
         return low
 
     def _batch_at(self, transaction: Transaction, node: int, sequence: int) -> int:
+        return blocks.batch_of(self._block_of(transaction, node, sequence))
+
+    def _block_of(self, transaction: Transaction, node: int, sequence: int) -> bytes:
         cursor = transaction.cursor()
         if not cursor.set_range(log_key(LOG, node, sequence)):
             raise DamagedEntryError(f"the log of node {node} has no entry {sequence}")
-        return blocks.batch_of(cursor.value())
+        return cursor.value()
+
+    def _bytes(self, transaction: Transaction, start: Frontier, cut: Frontier) -> int:
+        """What the blocks between two cuts hold."""
+        total = 0
+        for piece in start.slices_to(cut):
+            first = self._block_of(transaction, piece.node, piece.after + 1)
+            last = self._block_of(transaction, piece.node, piece.upto)
+            total += blocks.end_of(last) - blocks.end_of(first) + len(first)
+        return total
 
     # -------------------------------------------------------------- slices
 

@@ -30,7 +30,8 @@ import numpy.typing as npt
 from everview.change.frontier import Frontier
 from everview.errors import TopologyError
 from everview.store.contract import Region
-from everview.store.embedded.environment import Transaction
+from everview.store.embedded.blocks import LogEnd, end_of
+from everview.store.embedded.environment import Cursor, Transaction
 from everview.store.embedded.layout import LOG, TOPOLOGY
 
 TOKENS = 1 << 32
@@ -120,11 +121,24 @@ def _store(transaction: Transaction, map_: Map) -> None:
 
 def last_sequence(transaction: Transaction, map_: Map, node: int) -> int:
     """The sequence number of the node's last log entry."""
+    cursor = last_block(transaction, node)
+    return max(map_.trimmed[node], map_.closed[node]) if cursor is None else sequence_of(cursor.key())
+
+
+def log_end(transaction: Transaction, map_: Map, node: int) -> LogEnd:
+    """Where the node's log ends. A log that is empty counts its bytes anew: what matters is the
+    difference between blocks that are there."""
+    cursor = last_block(transaction, node)
+    if cursor is None:
+        return LogEnd(max(map_.trimmed[node], map_.closed[node]), 0)
+    return LogEnd(sequence_of(cursor.key()), end_of(cursor.value()))
+
+
+def last_block(transaction: Transaction, node: int) -> Cursor | None:
+    """At the last block of a node's log, if there is one."""
     cursor = transaction.cursor()
     found = cursor.prev() if cursor.set_range(log_key(LOG, node + 1, 0)) else cursor.last()
-    if found and (key := cursor.key()).startswith(log_key(LOG, node, 0)[:_NODE]):
-        return sequence_of(key)
-    return max(map_.trimmed[node], map_.closed[node])
+    return cursor if found and cursor.key().startswith(log_key(LOG, node, 0)[:_NODE]) else None
 
 
 def ends(transaction: Transaction, map_: Map) -> Frontier:

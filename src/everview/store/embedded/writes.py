@@ -28,7 +28,7 @@ from everview.store.embedded.codecs import MAX_KEY, TableCodecs, shown_key, too_
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
 from everview.store.embedded.times import Times
-from everview.store.embedded.topology import EmbeddedTopology, last_sequence, log_key
+from everview.store.embedded.topology import EmbeddedTopology, log_end, log_key
 from everview.store.intake import Incoming
 from everview.store.ragged import BINARY, Ints, lengths, null_column, nulls, prefixed
 from everview.store.tokens import tokens_of
@@ -93,11 +93,11 @@ class Writer:
     ) -> None:
         map_ = self.topology.current(transaction)
         region = map_.region(crc32(key))
-        sequence = last_sequence(transaction, map_, region.node) + 1
+        end = log_end(transaction, map_, region.node)
         block = blocks.encode_one(
-            self.codecs.table.id, transaction.id(), sequence, region.incarnation, kind, self.images, key, old, new
+            self.codecs.table.id, transaction.id(), end, region.incarnation, kind, self.images, key, old, new
         )
-        transaction.put(log_key(LOG, region.node, sequence), block)
+        transaction.put(log_key(LOG, region.node, end.sequence + 1), block)
         self.times.note(transaction)
 
     def put_many(self, incoming: Incoming) -> Work:
@@ -194,8 +194,7 @@ class Writer:
         packed = blocks.Packed(self.codecs.table.id, transaction.id(), self.images, entries)
         edges = [0, *np.cumsum(np.bincount(turns)).tolist()]
         for node, (start, end) in zip(owners.tolist(), pairwise(edges), strict=True):
-            first = last_sequence(transaction, map_, node) + 1
-            run = packed.blocks(start, end, first)
+            run = packed.blocks(start, end, log_end(transaction, map_, node))
             transaction.cursor().putmulti((log_key(LOG, node, last), block) for last, block in run)
         self.times.note(transaction)
 
