@@ -12,8 +12,9 @@ A block (little-endian)::
     u32 checksum
 
 ``end`` is how many bytes the node's log has up to the end of this block, so that the bytes of a
-run of blocks are a difference. ``flags`` bit 0: entries carry before-images, and ``new`` is the whole row after the write.
-Otherwise there is no ``old``, and ``new`` is a patch: the columns that were named.
+run of blocks are a difference. ``flags`` bit 0: entries carry before-images, and ``new`` is the
+whole row after the write. Otherwise there is no ``old``, and ``new`` is a patch: the columns that
+were named.
 ``parts`` bit 0: a row was there before; bit 1: there is one after.
 
 A block's key is (node, sequence of its last entry), so a seek finds the block that holds
