@@ -36,6 +36,8 @@ DELETES = 0.15
 CHANGES = 1_000
 EPOCHS = 15
 """Of a run over a base that has grown."""
+LOAD = 1_000_000
+"""Rows of an epoch that fills it."""
 
 BT1 = Schema.of({"k": "BIGINT", "c1": "INTEGER", "c2": "INTEGER", "c3": "DOUBLE"}, key=["k"])
 BT2 = Schema.of({"k": "BIGINT", "c1": "INTEGER", "c4": "INTEGER"}, key=["k"])
@@ -166,8 +168,8 @@ def change_cost(name: str, size: int) -> tuple[float, int]:
         maintained = Maintained(Path(folder) / "store", tables, VIEWS[name])
         streams = [Stream(table, rows, max(size // 20, 1), seed) for seed, table in enumerate(tables)]
         rng = np.random.default_rng(size)
-        for low in range(0, rows, BATCH):
-            ids = np.arange(low, min(low + BATCH, rows))
+        for low in range(0, rows, LOAD):
+            ids = np.arange(low, min(low + LOAD, rows))
             for stream in streams:
                 maintained.table(stream.table).put_many(stream.rows(rng, ids))
             maintained.epoch()
