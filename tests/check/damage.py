@@ -137,3 +137,16 @@ def _damage_bags(db: everview.Database, table: StateTable, epoch: int, what: Dam
                 pa.array(counts, pa.int64()),
             ),
         )
+
+
+def damage_aside(db: everview.Database) -> None:
+    """Of what is set aside in the main group one record goes, and one comes under another key."""
+    digest, bound = plan_of(db)
+    views, table = db.store.views, bound.states[QUARANTINE]
+    found = views.scan(table, b"", views.committed("main").epoch)
+    key, value = found.keys[0].as_py(), found.values[0].as_py()
+    begun = views.begin("main", views.committed("main").frontier, EpochTask(digest).to_bytes())
+    other = key[:-1] + bytes([key[-1] ^ 1])
+    puts = Puts(pa.array([other], BINARY), pa.array([value], BINARY))
+    views.write(table, begun.epoch, puts, Deletes(pa.array([key], BINARY)))
+    views.commit("main", begun.epoch)

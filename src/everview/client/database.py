@@ -35,7 +35,7 @@ from everview.change.types import Type, parse_type
 from everview.check.on_spark import verify_on
 from everview.check.report import Report
 from everview.check.states import verify_states
-from everview.check.verify import SAMPLES, verify
+from everview.check.verify import SAMPLES, chosen, verify
 from everview.client.freshness import Asked, Freshness
 from everview.client.maintaining import Maintaining
 from everview.client.reading import Context
@@ -218,6 +218,12 @@ class Database:
         kept = KeptViews(self._context)
         found = verify(kept, names, samples) if spark is None else verify_on(spark, self._place, kept, names, samples)
         return Report((*found.views, *verify_states(kept, names, samples).views)) if state else found
+
+    def rebuild(self, *names: str, timeout: float | None = None) -> None:
+        """Build views and indexes anew from the base tables, with all state below them: those with these
+        names, or all. Returns when that is done, by whoever maintains the views. Meanwhile the old rows
+        are read, and followed by new ones in one commit."""
+        self._context.maintenance.rebuild(chosen(self.catalog.definitions(), names), timeout)
 
     @property
     def _place(self) -> str:

@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Sequence
 
 from everview.catalog import Catalog, GroupKind, Maintained, ViewStatus
 from everview.change.frontier import Frontier
-from everview.errors import DeadlineError, LeaseTakenError
+from everview.errors import DamagedEntryError, DeadlineError, LeaseTakenError
 from everview.maintain import Maintainer
 from everview.maintain.asks import ask
+from everview.maintain.rebuilding import ask_rebuild, asked_rebuilds
 from everview.plan.compile import CompiledView
 from everview.store.contract import Store
 
@@ -77,6 +79,38 @@ class Maintenance:
                     hint="wait longer, or see how far it is in the status",
                 )
             time.sleep(_POLL)
+
+    def rebuild(self, found: Sequence[Maintained], timeout: float | None = None) -> None:
+        """Build views and indexes anew, and return when that is done: here, or, where another process
+        maintains the views, by waiting for it. Where a group cannot go on for the damage, all of its
+        views are built anew."""
+        ask_rebuild(self._store, [one.id for one in found])
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while asked_rebuilds(self._store).intersection(one.id for one in found):
+            try:
+                with self._maintainer.lease():
+                    self._rebuild(found, deadline)
+            except LeaseTakenError:
+                time.sleep(_POLL)
+            if deadline is not None and time.monotonic() > deadline:
+                raise DeadlineError(
+                    f"{', '.join(one.name for one in found)} could not be rebuilt in {timeout} s",
+                    detail="another process maintains the views, and goes on with it",
+                    hint="see how far it is in the status",
+                )
+
+    def _rebuild(self, found: Sequence[Maintained], deadline: float | None) -> None:
+        try:
+            self._maintainer.recover()
+            self._maintainer.build(deadline)
+        except DamagedEntryError:
+            groups = {one.group for one in found}
+            everything = [one for one in self._catalog.definitions().maintained() if one.group in groups]
+            if {one.id for one in everything} <= asked_rebuilds(self._store):
+                raise
+            ask_rebuild(self._store, [one.id for one in everything])
+            return
+        self._maintainer.tidy()
 
     def _ask(self, wanted: Frontier) -> None:
         """Lazy groups wait to be asked."""

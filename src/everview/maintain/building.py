@@ -37,6 +37,7 @@ from everview.maintain.chunks import next_chunk
 from everview.maintain.epochs import Epochs
 from everview.maintain.leaving import drop_members, tables_left
 from everview.maintain.plans import GROUPS, Plans, commit, left_document
+from everview.maintain.rebuilding import rebuild_document, rebuilt_part, rebuilt_states, to_rebuild
 from everview.maintain.sharing import StatesOf, joined_states, own_part
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.bound import QUARANTINE, BoundPlan
@@ -70,10 +71,15 @@ class Builder:
         """Views and indexes that nobody builds yet, by the group they are for."""
         taken = {one for build in self.builds() for one in build.views}
         found: dict[str, list[Maintained]] = {}
-        for one in self.catalog.definitions().maintained():
+        definitions = self.catalog.definitions()
+        for one in definitions.maintained():
             if one.status is ViewStatus.BUILDING and (one.id, one.version) not in taken:
                 found.setdefault(one.group, []).append(one)
-        return found
+        again: dict[str, list[Maintained]] = {}
+        for one in to_rebuild(self.store, definitions):
+            if (one.id, one.version) not in taken:
+                again.setdefault(one.group, []).append(one)
+        return again | found  # a build is of new views or of old ones; the new ones first
 
     def start(self, target: str, found: Sequence[Maintained]) -> Build:
         """Begin to build these views of a group. One build of a group at a time, and the group's
@@ -82,14 +88,22 @@ class Builder:
         held = last[1] if last else None
         whole = self.plans.planned(self.catalog.definitions(), [*self._live(target), *found])
         whole = whole if held is None else continued(whole, held.plan)
-        own, shared = own_part(whole, [one.name for one in found], held)
+        names = [one.name for one in found]
+        replaces = all(one.status is ViewStatus.LIVE for one in found)
+        shared: dict[str, StateTable] = {}
+        if replaces:
+            own, rebuilt = rebuilt_part(whole, names)
+            found = [one for one in self._live(target) if one.name in rebuilt]
+        else:
+            own, shared = own_part(whole, names, held)
 
         def work(draft: Draft) -> Build:
             group = draft.fresh_group(GroupKind.BUILDING).name
             bound = self.plans.bound(own, draft, shared, draft.number_state, group)
             views = tuple((one.id, one.version) for one in found)
             digest, document = self.plans.document(bound)
-            build = Build(group, target, views, digest, Chunk(min(bound.tables, default=None)), base=0)
+            first = Chunk(min(bound.tables, default=None))
+            build = Build(group, target, views, digest, first, base=0, replaces=replaces)
             draft.puts |= {**document, build.name: build.document()}
             return build
 
@@ -189,12 +203,16 @@ class Builder:
         assert build.joined is not None
         begun = self.store.views.begun(target)
         if build.epoch is None:
-            adopted = self.plans.load(build.plan).states[QUARANTINE]
-            task = EpochTask(build.joined, chunk=Chunk(None), adopted=adopted).to_bytes()
+            task = EpochTask(build.joined, chunk=Chunk(None))
+            if build.replaces:
+                task = replace(task, rebuilt=build.plan)
+            else:
+                task = replace(task, adopted=self.plans.load(build.plan).states[QUARANTINE])
+            said = task.to_bytes()
             frontier = self.store.views.committed(build.group).frontier
             with contextlib.suppress(ConflictError):
-                begun = begun or self.store.views.begin(target, frontier, task, base=build.base)
-            if begun is None or begun.plan != task:
+                begun = begun or self.store.views.begin(target, frontier, said, base=build.base)
+            if begun is None or begun.plan != said:
                 self._recorded(replace(build, joined=None))
                 return False
             build = self._recorded(replace(build, epoch=begun.epoch))
@@ -205,13 +223,18 @@ class Builder:
         return True
 
     def _meet(self, build: Build) -> Build:
-        """Bring build and target to one frontier. A target without views is wherever the build is."""
+        """Bring build and target to one frontier. A target without views is wherever the build is; so is
+        one of which nothing is kept, and what it has begun may be what cannot be finished."""
         reached = self.store.views.committed(build.target).frontier
         goal = self.store.views.committed(build.group).frontier | reached
         build = self._as_defined(build)
         self._catch_up(build.group, build.plan, goal)
         last = self.plans.last(build.target)
-        if last is not None and last[1].plan.views:
+        if build.replaces and all(map(build.builds, self._live(build.target))):
+            begun = self.store.views.begun(build.target)
+            if begun is not None:
+                self.store.views.commit(build.target, begun.epoch)
+        elif last is not None and last[1].plan.views:
             self._catch_up(build.target, last[0], goal)
         return build
 
@@ -229,7 +252,10 @@ class Builder:
         if last is not None:
             whole = continued(whole, last[1].plan)
         whole = continued(whole, own.plan)
-        states = joined_states(own, last[1] if last is not None else None)
+        if build.replaces and last is not None:
+            states = rebuilt_states(own, last[1])
+        else:
+            states = joined_states(own, last[1] if last is not None else None)
         return self.plans.bound(whole, definitions, states, _known, build.target)
 
     def _publish(self, build: Build) -> None:
@@ -264,6 +290,8 @@ class Builder:
                 draft.puts[left_document(build.target, last[0])] = b""
             draft.puts[GROUPS + build.target] = self.plans.group_document(build.target, joined, reached)
             draft.deletes.add(build.name)
+            if build.replaces:
+                draft.deletes.update(rebuild_document(id) for id, _ in build.views)
             self.epochs.metrics.leave(draft, build.group)
             draft.drop_group(build.group)
 

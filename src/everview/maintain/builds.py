@@ -38,6 +38,8 @@ class Build:
     """The plan with which the target's next epoch makes the views its own."""
     epoch: int | None = None
     """That epoch, once it has begun."""
+    replaces: bool = False
+    """Whether its views are there already, and its tables take the place of theirs."""
 
     def builds(self, one: Maintained) -> bool:
         """Whether it builds this view or index as it is defined now."""
@@ -57,6 +59,7 @@ class Build:
             "started": self.started,
             "joined": self.joined,
             "epoch": self.epoch,
+            "replaces": self.replaces,
         }
         return json.dumps(said).encode()
 
@@ -82,4 +85,5 @@ def _read(group: str, document: bytes) -> Build:
         said["started"],
         said["joined"],
         said["epoch"],
+        said.get("replaces", False),
     )

@@ -21,6 +21,7 @@ from everview.errors import ConflictError, EverviewError, LogTrimmedError
 from everview.maintain.chunks import loaded_entries, rows_at
 from everview.maintain.metrics import Metrics, Timing
 from everview.maintain.plans import Plans
+from everview.maintain.rebuilding import replace_aside
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.clock import Clock
@@ -89,6 +90,9 @@ class Epochs:
         """Commit an epoch whose work is done."""
         if task.adopted is not None:
             self._adopt(self.plans.load(task.plan), begun, task.adopted)
+        if task.rebuilt is not None:
+            aside = self.plans.load(task.plan).states[QUARANTINE]
+            replace_aside(self.store, aside, begun, self.plans.load(task.rebuilt))
         set_aside(self.catalog, outcome.damaged)
         self.metrics.record(begun, task, outcome, Timing(self._since, self._closing.get(begun.group)))
         started = time.perf_counter()

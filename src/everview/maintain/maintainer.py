@@ -21,6 +21,7 @@ from everview.maintain.builds import Build
 from everview.maintain.epochs import OPERATIONS, Epochs
 from everview.maintain.leaving import drop_gone, tables_left
 from everview.maintain.plans import GROUPS, Plans, commit, left_document
+from everview.maintain.rebuilding import is_rebuilt
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import BoundPlan
 from everview.plan.maintenance import continued
@@ -75,8 +76,9 @@ class Maintainer:
         """Finish every epoch that somebody began and did not end, and every joining. The epochs of
         builds are theirs to finish."""
         for group in self.catalog.groups():
-            if group.kind is not GroupKind.BUILDING:
-                self.epochs.finish(group.name)
+            if group.kind is GroupKind.BUILDING or is_rebuilt(self.store, self.catalog.definitions(), group.name):
+                continue  # of a group that is built anew nothing is kept, and its epoch may be what fails
+            self.epochs.finish(group.name)
         for build in self.builder.builds():
             if build.joined is not None:
                 self.builder.join(build)

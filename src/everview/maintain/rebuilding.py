@@ -1,0 +1,122 @@
+"""Views that are built anew because their state is damaged, while everybody goes on reading them.
+
+One sentence: a rebuild is a build of views that are there already; it makes every state below them again
+in tables of its own, and on joining those take the place of the group's, in one epoch.
+
+::
+
+    asked for      maintenance/rebuild/<id of the view>
+    built          in a group of its own, chunk by chunk, as any other view; the old rows are read meanwhile
+    joined         the group's next epoch runs with the new tables; the old ones are dropped
+
+A state is built with all the columns that the group keeps in it, and of a family with all members, so
+other views that read it go on with the new table: what several views share is healed for all of them.
+A view that shows wrong rows of its own, because it was maintained from damaged state, has to be rebuilt
+itself; ``verify`` names it.
+
+Where the damage is such that the group's epochs fail, the group cannot be brought to the frontier of the
+build. Then all of its views have to be rebuilt: nothing of its state is kept, so its frontier is the
+build's, and an epoch that cannot be finished is closed as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from everview.catalog import Definitions, Maintained, ViewStatus
+from everview.maintain.plans import commit
+from everview.operators.bound import QUARANTINE, BoundPlan
+from everview.operators.quarantine import prefix_of, recorded
+from everview.plan.maintenance import MaintenancePlan, restricted
+from everview.store.contract import Begun, Deletes, Puts, StateTable, Store
+from everview.store.ragged import BINARY
+
+REBUILDS = "maintenance/rebuild/"
+
+
+def rebuild_document(id: int) -> str:
+    """What says that a view or index is to be built anew."""
+    return f"{REBUILDS}{id}"
+
+
+def ask_rebuild(store: Store, ids: Iterable[int]) -> None:
+    """Ask that views and indexes are built anew."""
+    documents = {rebuild_document(id): b"{}" for id in ids}
+    commit(store, lambda _: (documents, ()))
+
+
+def asked_rebuilds(store: Store) -> set[int]:
+    """The ids of the views and indexes that are to be built anew."""
+    return {int(name.removeprefix(REBUILDS)) for name in store.metadata.documents(REBUILDS)[1]}
+
+
+def to_rebuild(store: Store, definitions: Definitions) -> list[Maintained]:
+    """The views and indexes that are to be built anew. What is gone or being built needs no rebuild
+    any more."""
+    asked = asked_rebuilds(store)
+    if not asked:
+        return []
+    live = [one for one in definitions.maintained() if one.status is ViewStatus.LIVE]
+    moot = asked.difference(one.id for one in live)
+    if moot:
+        commit(store, lambda _: ({}, [rebuild_document(id) for id in moot]))
+    return [one for one in live if one.id in asked]
+
+
+def is_rebuilt(store: Store, definitions: Definitions, group: str) -> bool:
+    """Whether all views of a group are to be built anew, so that nothing of its state is kept."""
+    asked = asked_rebuilds(store)
+    ids = {one.id for one in definitions.maintained() if one.group == group and one.status is ViewStatus.LIVE}
+    return bool(ids) and ids <= asked
+
+
+def rebuilt_part(whole: MaintenancePlan, names: Sequence[str]) -> tuple[MaintenancePlan, set[str]]:
+    """The part of a group's plan that makes these views, with all members of every state, and the views
+    whose tables it makes."""
+    asked = set(names)
+    while True:
+        own = restricted(whole, sorted(asked))
+        kept = [step for step in own.steps if step.states and step.constants is not None]
+        cut = [step for step in kept if step.constants != whole.step(step.fingerprint).constants]
+        more = {view for step in cut for view in whole.users[step.fingerprint]}
+        if more <= asked:
+            return own, asked
+        asked |= more
+
+
+def rebuilt_states(own: BoundPlan, last: BoundPlan) -> dict[str, StateTable]:
+    """The tables of a group after a rebuild has joined it: the rebuild's, and what it has not made."""
+    made = {name: table for name, table in own.states.items() if name != QUARANTINE}
+    return {**last.states, **made}
+
+
+def replace_aside(store: Store, target: StateTable, begun: Begun, own: BoundPlan) -> None:
+    """In the epoch in which a rebuild joins: what is set aside by its steps is what the rebuild has set
+    aside. What was known already keeps the epoch in which it came."""
+    views = store.views
+    source = own.states[QUARANTINE]
+    found = views.scan(source, b"", views.committed(source.group).epoch)
+    made = dict(zip(found.keys.to_pylist(), found.values.to_pylist(), strict=True))
+    held: dict[bytes, bytes] = {}
+    for step in own.plan.steps:
+        there = views.scan(target, prefix_of(step, b""), begun.base)
+        held.update(zip(there.keys.to_pylist(), there.values.to_pylist(), strict=True))
+    puts = {key: value for key, value in made.items() if key not in held or not _alike(held[key], value)}
+    gone = [key for key in held if key not in made]
+    views.write(
+        target,
+        begun.epoch,
+        Puts(pa.array(list(puts), BINARY), pa.array(list(puts.values()), BINARY)),
+        Deletes(pa.array(gone, BINARY)),
+    )
+
+
+def _alike(one: bytes, other: bytes) -> bool:
+    """Whether two records say the same, whenever it came."""
+    try:
+        (count, said), (again, saying) = recorded(one), recorded(other)
+    except (ValueError, TypeError, KeyError):
+        return False
+    return (count, said.what, said.values, said.reason) == (again, saying.what, saying.values, saying.reason)
