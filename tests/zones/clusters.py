@@ -63,13 +63,14 @@ def server(folder: Path, name: str, *command: str) -> Iterator[Server]:
     """One of Spark's commands. It and all that it starts are killed at the end, and with this process."""
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"{name}.log"
+    path = os.environ.get("PYTHONPATH")
     environment = os.environ | {
         "SPARK_HOME": str(HOME),
         "SPARK_DAEMON_MEMORY": "256m" if command[0] == "spark-class" else "1g",
         "SPARK_DAEMON_JAVA_OPTS": QUICK,
         "SPARK_WORKER_DIR": str(folder / "work"),
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *map(os.path.abspath, path.split(os.pathsep) if path else ())]),
     }
     environment.pop("SPARK_REMOTE", None)
     with log.open("wb") as output:

@@ -19,8 +19,8 @@ from everview.log.workers import end_quietly
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.routing import REGIONS, dealt_out, owners
 from everview.store.contract import Begun, Damage
-from everview.zones.blocks import Block, from_spark, table_bytes, to_spark
-from everview.zones.pipeline import told
+from everview.zones.blocks import BATCH, BLOCK, Block, blocks_of, from_spark, in_batches, table_bytes, to_spark
+from everview.zones.failures import told
 from everview.zones.reports import Report, require_whole, total
 from everview.zones.stage_task import Reading
 
@@ -102,6 +102,18 @@ def test_blocks_travel_as_spark_rows(made: list[tuple[int, int, list[int]]]) -> 
     arrived = from_spark(to_spark(sent))
     assert arrived == sent
     assert [block.table["v"].to_pylist() for block in arrived] == [values for _, _, values in made]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 5_000])
+def test_large_tables_travel_in_several_blocks(rows: int) -> None:
+    table = pa.table({"v": range(rows), "w": ["x" * 10_000] * rows}, pa.schema([("v", pa.int64()), ("w", pa.string())]))
+    batches = list(in_batches(blocks_of(3, 1, table)))
+    arrived = [block for batch in batches for block in from_spark(batch)]
+    assert pa.concat_tables(block.table for block in arrived).combine_chunks() == table
+    assert {(block.server, block.subject) for block in arrived} == {(3, 1)}
+    assert max(len(block.content) for block in arrived) < 1.1 * BLOCK
+    assert max(batch.nbytes for batch in batches) < BATCH + 2 * BLOCK
+    assert len(arrived) == max(1, -(-table.nbytes // BLOCK))
 
 
 def test_a_worker_whose_connection_is_closed_ends_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:

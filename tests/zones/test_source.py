@@ -21,7 +21,7 @@ LIMIT = ReadMaxRows(100)
 
 @pytest.fixture
 def reader(shop: Database, tmp_path: Path) -> Iterator[LogReader]:
-    reader = LogReader({"path": str(tmp_path / "store"), "group": "main", "operations": "100", "tasks": "2"})
+    reader = LogReader({"path": str(tmp_path / "store"), "group": "main", "operations": "100"})
     yield reader
     reader.stop()
 

@@ -8,30 +8,40 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import time
 
 from everview.catalog import Catalog
 from everview.change.frontier import Frontier
 from everview.log.shares import Share, share_out
 from everview.maintain.epochs import begin_next
+from everview.maintain.holding import require_holder
 from everview.maintain.plans import Plans
+from everview.maintain.servers import servers_of
 from everview.maintain.tasks import EpochTask
 from everview.store.contract import Begun, Store
 from everview.store.opened import close_opened, opened
 
+ASK_AGAIN = 1.0
+"""Seconds after which a source asks again whether anybody still waits for what it finds."""
+
 
 class Growth:
-    """The epochs of one group of the store at a place."""
+    """The epochs of one group of the store at a place, on a machine if it is known. ``holder`` is the
+    maintainer that all of this is for, where that may be gone without our noticing."""
 
-    def __init__(self, place: str, group: str) -> None:
+    def __init__(self, place: str, group: str, machine: str = "", holder: str = "") -> None:
         self._place = place
         self._group = group
+        self._machine = machine
+        self._holder = holder
+        self._asked = 0.0
         self._target: Frontier | None = None
         self._topology = ""
         """Of nodes and regions, as they were before the frontier of the last epoch was chosen."""
 
     @property
     def _store(self) -> Store:
-        return opened(self._place)
+        return opened(self._place, self._machine)
 
     @functools.cached_property
     def _plans(self) -> Plans:
@@ -54,7 +64,11 @@ class Growth:
         nothing to do. A region that changed hands since before the last frontier has keys in
         two logs, and where logs repeat one another every key may; then one task reads all of them."""
         views = self._store.views
-        if views.begun(self._group) is None and self._store.log.latest() <= views.committed(self._group).frontier:
+        idle = views.begun(self._group) is None and self._store.log.latest() <= views.committed(self._group).frontier
+        if self._holder and (not idle or time.monotonic() > self._asked + ASK_AGAIN):
+            require_holder(self._store, self._holder)
+            self._asked = time.monotonic()
+        if idle:
             return None  # the common case: Spark asks all the time
         before, last = self._regions(), self._topology
         plans = self._plans
@@ -75,10 +89,13 @@ class Growth:
         regions = self._store.topology.regions()
         return hashlib.blake2b(repr(regions).encode(), digest_size=16).hexdigest()
 
-    def shares(self, tasks: int) -> list[Share]:
-        """What tasks read in the epoch that is under way; nothing where none is."""
+    def shares(self) -> list[Share]:
+        """What tasks read in the epoch that is under way, as many as there are view servers at most;
+        nothing where none is."""
         begun = self._store.views.begun(self._group)
-        return [] if begun is None else share_out(begun, EpochTask.from_bytes(begun.plan), tasks)
+        if begun is None:
+            return []
+        return share_out(begun, EpochTask.from_bytes(begun.plan), servers_of(self._store))
 
     def close(self) -> None:
         close_opened(self._place)

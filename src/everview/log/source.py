@@ -70,13 +70,14 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._place = options["path"]
         self._group = options["group"]
         self._operations = int(options["operations"])
-        self._tasks = int(options["tasks"])
+        self._machine = options.get("machine", "")
+        self._holder = options.get("holder", "")
 
     @functools.cached_property
     def _growth(self) -> Growth:
         from everview.log.growth import Growth
 
-        return Growth(self._place, self._group)
+        return Growth(self._place, self._group, self._machine, self._holder)
 
     def initialOffset(self) -> Offset:
         return {"epoch": self._growth.committed()}
@@ -99,7 +100,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        return [InputPartition(share) for share in self._growth.shares(self._tasks)]
+        return [InputPartition(share) for share in self._growth.shares()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from everview.log.shares import described
@@ -111,8 +112,8 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class LogSource(DataSource):
-    """``spark.readStream.format("everview_log")`` with the options path, group, operations
-    (per epoch) and tasks."""
+    """``spark.readStream.format("everview_log")`` with the options path, group and operations (per
+    epoch); machine and holder say where the store is, and for whom all of it is done."""
 
     @classmethod
     def name(cls) -> str:

@@ -12,12 +12,12 @@ what has been done stands in the store.
 from __future__ import annotations
 
 import contextlib
-import re
 import shutil
 import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,31 +25,38 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from everview import errors
 from everview.catalog import MAIN, Catalog, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import DeadlineError, DefinitionError, EpochError, EverviewError
 from everview.log.source import NAME
-from everview.maintain import EpochTask, Maintainer, Plans
+from everview.maintain import Maintainer, Plans
+from everview.maintain.holding import holder_of
 from everview.maintain.maintainer import LEASE
-from everview.store.contract import Begun, Store
-from everview.store.opened import open_store
+from everview.maintain.servers import SERVERS, require_servers, set_servers
+from everview.store.contract import Store
+from everview.store.opened import machine, open_store
+from everview.zones.batches import RemoteBatches, do_batch
 from everview.zones.epoch import SparkEpochs
+from everview.zones.failures import told
 from everview.zones.reports import EpochReport
-from everview.zones.session import prepared
+from everview.zones.session import gone, is_remote, prepared
 from everview.zones.steward import Steward
 
 POLL = 0.005
+LOOK = 0.1
+"""Seconds after which Spark is asked again whether the stream still runs: through Spark Connect that takes
+some milliseconds."""
 KEPT_REPORTS = 1000
 
 
 class Pipeline:
     """Maintains the views of a store on Spark: one group with ``foreachBatch``, the others beside it.
 
-    ``servers`` is the number of view servers, which may be changed while the pipeline runs;
-    ``operations`` the most log entries of an epoch (a batch is never cut, so one larger batch is
-    an epoch of its own). ``checkpoint`` is where Spark keeps its offsets; without one they are
-    forgotten at the end. ``wait`` is how long to wait for another pipeline of the store to end.
+    ``spark`` is a session of this process, on any master, or one of Spark Connect. ``servers`` is the
+    number of view servers, which may be changed while the pipeline runs; ``operations`` the most log
+    entries of an epoch (a batch is never cut, so one larger batch is an epoch of its own).
+    ``checkpoint`` is where Spark keeps its offsets; without one they are forgotten at the end. ``wait``
+    is how long to wait for another pipeline of the store to end.
     """
 
     EPOCHS = SparkEpochs
@@ -61,18 +68,20 @@ class Pipeline:
         *,
         spark: SparkSession,
         group: str = MAIN,
-        servers: int = 2,
+        servers: int = SERVERS,
         operations: int = 250_000,
         checkpoint: str | Path | None = None,
         wait: float | None = 0,
     ) -> None:
         self.place = str(Path(place).absolute())
         self.group = group
-        self.servers = servers
+        self._servers = require_servers(servers)
         self.reports: deque[EpochReport] = deque(maxlen=KEPT_REPORTS)
-        """What the last epochs did, the newest at the end."""
-        self._spark = prepared(spark)
-        self._options = {"path": self.place, "group": group, "operations": str(operations), "tasks": str(servers)}
+        """What the last epochs did, the newest at the end; through Spark Connect only those that this
+        process did beside the stream."""
+        self._given = spark
+        self._spark = spark
+        """The session beside it that is ours, while the pipeline runs."""
         self._operations = operations
         self._checkpoint = None if checkpoint is None else str(checkpoint)
         self._wait = wait
@@ -92,11 +101,11 @@ class Pipeline:
         """Maintain the views until :meth:`stop`."""
         maintainer = self._open()
         try:
-            self._stream(processingTime="0 seconds")
+            self._stream(maintainer, processingTime="0 seconds")
             self._steward = Steward(maintainer, self.group, self._fail)
             self._steward.start()
         except BaseException:
-            self.stop()
+            self.stop(finish=False)
             raise
         return self
 
@@ -106,7 +115,7 @@ class Pipeline:
         try:
             target = maintainer.store.log.latest()
             maintainer.build()
-            query = self._stream(availableNow=True)
+            query = self._stream(maintainer, availableNow=True)
             with contextlib.suppress(StreamingQueryException):
                 query.awaitTermination()
             self.check()
@@ -114,7 +123,7 @@ class Pipeline:
                 maintainer.advance(group, target)
             maintainer.tidy()
         finally:
-            self.stop()
+            self.stop(finish=False)
 
     def _open(self) -> Maintainer:
         if self._maintainer is not None:
@@ -125,6 +134,10 @@ class Pipeline:
             store = open_store(self.place)
             self._held.callback(store.close)
             self._held.enter_context(store.lease(LEASE, self._wait))
+            set_servers(store, self._servers)
+            self._spark = prepared(self._given)
+            if is_remote(self._spark):
+                self._held.callback(self._spark.stop)  # of a session of this process it would end Spark
             maintainer = Maintainer(store, Catalog(store.metadata, store.views), self._operations, epochs=self._epochs)
             maintainer.plans.resume()
             maintainer.recover()
@@ -139,28 +152,70 @@ class Pipeline:
         found.reported = self.reports.append
         return found
 
-    def _stream(self, **trigger: Any) -> StreamingQuery:
+    @property
+    def servers(self) -> int:
+        """How many view servers there are; a new number holds from the next epoch on."""
+        return self._servers
+
+    @servers.setter
+    def servers(self, servers: int) -> None:
+        self._servers = require_servers(servers)
+        if self._maintainer is not None:
+            set_servers(self._maintainer.store, servers)
+
+    def _stream(self, maintainer: Maintainer, **trigger: Any) -> StreamingQuery:
         checkpoint = self._checkpoint
         if checkpoint is None:
             checkpoint = tempfile.mkdtemp(prefix="everview-checkpoint-")
             self._held.callback(shutil.rmtree, checkpoint, ignore_errors=True)
         try:
-            source = self._spark.readStream.format(NAME).options(**self._options).load()
-            sink = source.writeStream.foreachBatch(self._run).option("checkpointLocation", checkpoint)
+            options = {"path": self.place, "group": self.group, "operations": str(self._operations)}
+            options["machine"] = machine()
+            run: Callable[[DataFrame, int], None] = self._run
+            if is_remote(self._spark):
+                options["holder"] = holder_of(maintainer.store)
+                run = RemoteBatches(self.place, machine(), self.group, options["holder"], self.EPOCHS)
+            source = self._spark.readStream.format(NAME).options(**options).load()
+            sink = source.writeStream.foreachBatch(run).option("checkpointLocation", checkpoint)
             self._query = sink.trigger(**trigger).start()
         except Exception as error:
             raise told(error, f"the pipeline of group {self.group} cannot start") from error
         return self._query
 
-    def stop(self) -> None:
-        """Stop; an epoch that is under way is given up, and resumed by the next start."""
+    def stop(self, *, finish: bool = True) -> None:
+        """Stop between two epochs: what is under way is finished and committed, and nothing new is
+        begun. Without ``finish`` an epoch that is under way is given up, and resumed by the next start."""
+        try:
+            steward, self._steward = self._steward, None
+            if steward is not None:
+                steward.stop()
+            if finish and self._maintainer is not None and self._query is not None:
+                self._finish(self._maintainer, self._query)
+        finally:
+            self._give_up()
+
+    def _finish(self, maintainer: Maintainer, query: StreamingQuery) -> None:
+        """Let the stream come to the end of its epoch, and begin no other. One that the source began
+        in the very moment is done here. Where the stream has failed, its epoch is left as it is."""
+        maintainer.plans.pause(self.group)
+        try:
+            while self._active(query) and maintainer.store.views.begun(self.group) is not None:
+                time.sleep(POLL)
+            with self._epoch:  # after the commit it still cleans up
+                self._stopping = True
+            active = self._active(query)
+            self._end(query)
+            if active:
+                maintainer.epochs.finish(self.group)
+        finally:
+            maintainer.plans.resume(self.group)
+
+    def _give_up(self) -> None:
         self._stopping = True
-        steward, self._steward = self._steward, None
-        if steward is not None:
-            steward.stop()
         query, self._query = self._query, None
         if query is not None:
-            query.stop()
+            self._active(query)
+            self._end(query)
         with self._epoch:
             self._maintainer = None
             self._held.close()
@@ -168,8 +223,12 @@ class Pipeline:
     def __enter__(self) -> Pipeline:
         return self.start()
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """At the end of the block what is under way is finished, and what has failed is raised; where
+        an error ends the block, all is given up at once."""
+        self.stop(finish=kind is None)
+        if kind is None:
+            self.check()
 
     # -------------------------------------------------------------- progress
 
@@ -182,11 +241,15 @@ class Pipeline:
         store = maintainer.store
         wanted = store.log.latest() if frontier is None else frontier
         deadline = None if timeout is None else time.monotonic() + timeout
+        looked = 0.0
         while not self._drained(maintainer, wanted):
-            self.check()
-            if self._query is None or not self._query.isActive:
-                raise EpochError(f"the pipeline of group {self.group} was stopped before it reached {wanted}")
-            if deadline is not None and time.monotonic() > deadline:
+            now = time.monotonic()
+            if now > looked + LOOK:
+                self.check()
+                if self._query is None or not self._active(self._query):
+                    raise EpochError(f"the pipeline of group {self.group} was stopped before it reached {wanted}")
+                looked = now
+            if deadline is not None and now > deadline:
                 reached = store.views.committed(self.group).frontier
                 raise DeadlineError(f"group {self.group} has reached {reached}, not {wanted}, after {timeout} s")
             time.sleep(POLL)
@@ -201,62 +264,47 @@ class Pipeline:
 
     def check(self) -> None:
         """Raise what made the pipeline fail, if it has failed."""
-        if self._failure is not None and self._steward is not None and self._query is not None and self._query.isActive:
+        if self._query is not None:
+            self._active(self._query)
+        if self._failure is not None:
             raise self._failure
-        if self._query is None or self._query.isActive:
-            return
-        problem = self._query.exception()
-        if problem is not None:
-            raise self._failure or told(problem, f"the pipeline of group {self.group} has stopped")
+
+    def _active(self, query: StreamingQuery) -> bool:
+        """Whether the stream runs. Where it does not, what went wrong is remembered, also if Spark alone
+        knows of it, or is itself gone."""
+        problem: Exception | None
+        try:
+            if query.isActive:
+                return True
+            problem = query.exception()
+        except Exception as error:
+            gone(self._spark)
+            problem = error
+        if problem is not None and self._failure is None:
+            self._failure = told(problem, f"the pipeline of group {self.group} has stopped")
+        return False
+
+    def _end(self, query: StreamingQuery) -> None:
+        try:
+            query.stop()
+        except Exception as error:
+            self._failure = self._failure or told(error, f"the stream of group {self.group} cannot be stopped")
 
     def _fail(self, error: EverviewError) -> None:
         self._failure = error
 
     def _run(self, batch: DataFrame, batch_id: int) -> None:
-        """Called by Spark, in this process. Spark's number of the batch says nothing: where the
-        store has no epoch under way, it has committed this batch already. An error keeps its
-        type on the way to the caller."""
+        """Called by Spark, in this process. An error keeps its type on the way to the caller."""
         try:
             with self._epoch:
                 maintainer = self._maintainer
                 begun = None if maintainer is None else maintainer.store.views.begun(self.group)
                 if maintainer is not None and begun is not None:
-                    self._do(maintainer, begun, batch)
+                    assert isinstance(maintainer.epochs, SparkEpochs)
+                    do_batch(maintainer.epochs, begun, batch)
         except Exception as error:
             if self._stopping:
                 return  # it was given up; the next start resumes it
             what = f"an epoch of group {self.group} failed"
             self._failure = error if isinstance(error, EverviewError) else told(error, what)
             raise self._failure from None  # Spark chokes on the long texts of Java's errors
-
-    def _do(self, maintainer: Maintainer, begun: Begun, batch: DataFrame) -> None:
-        epochs = maintainer.epochs
-        assert isinstance(epochs, SparkEpochs)
-        task = EpochTask.from_bytes(begun.plan)
-        try:
-            epochs.ended(begun, task, epochs.over(begun, task, batch))
-        except Exception:
-            # where the steward has done the same epoch meanwhile, there is nothing left to do
-            if maintainer.store.views.committed(self.group).epoch < begun.epoch:
-                raise
-
-
-_RAISED = re.compile(
-    r"^(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt)): ([^\n]*(?:\n  (?:why|do): [^\n]*)*)", re.M
-)
-_JAVA = re.compile(r"^(?:: |Caused by: )(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception)): ([^\n]*)", re.M)
-_DETAIL = re.compile(r"^  why: (.*)$", re.M)
-_HINT = re.compile(r"^  do:  (.*)$", re.M)
-
-
-def told(error: Exception, what: str) -> EverviewError:
-    """An error that comes back from a task or from the source as text, as what it was there:
-    nobody should have to read a Java stack for it."""
-    raised = _RAISED.findall(str(error))
-    for name, text in reversed(raised):
-        kind = getattr(errors, name, None)
-        if isinstance(kind, type) and issubclass(kind, EverviewError):
-            detail, hint = _DETAIL.search(text), _HINT.search(text)
-            return kind(text.splitlines()[0], detail=detail and detail[1], hint=hint and hint[1])
-    known = raised[-1:] or _JAVA.findall(str(error))[:1]
-    return EverviewError(what, detail=": ".join(known[0]) if known else str(error).strip().partition("\n")[0])

@@ -20,6 +20,9 @@ What each setting buys, measured on two cores with an empty epoch:
 
 A Spark row is a block of up to megabytes, hence the small Arrow batches. Spark's own log is
 off: what goes wrong reaches the caller as an error of ours.
+
+A server that is there before us, such as one of Spark Connect, must be started with what only its start
+can set, or epochs are slower: ``python -m everview.zones.session`` prints it as options of Spark's commands.
 """
 
 from __future__ import annotations
@@ -27,22 +30,28 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
+from everview.errors import DefinitionError
 from everview.log.source import LogSource
 from everview.zones.batch_source import EverviewSource
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
-_AT_START = {
+FOR_SERVERS = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.locality.wait": "0s",
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.python.daemon.module": "everview.zones.daemon",
+}
+"""What only the start of Spark can set, and what executors are told with everything else."""
+
+_AT_START = FOR_SERVERS | {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
@@ -63,18 +72,43 @@ _AT_RUNTIME = {
 ATTEMPTS = 4
 """How often a task is tried on a local master, as on a cluster."""
 
+RETRIES = 4
+"""How often a server of Spark Connect is tried again that does not answer: for four seconds or more. Spark's
+own way is to try for ten minutes, but what such a server knew of a stream is gone with it."""
+
 
 logging.getLogger("py4j").addHandler(logging.NullHandler())  # it would print what is raised to the caller anyway
 
 
 def new_session(master: str | None = None, **settings: str) -> SparkSession:
-    """A session of our own; by default on two cores of this machine."""
+    """A session of our own; by default on two cores of this machine. ``master`` is any of Spark's, such as
+    ``local[8]`` or ``spark://host:7077``, or a server of Spark Connect: ``sc://host:15002``."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master is not None and master.startswith("sc://"):
+        return _equipped(_connected(master), settings)
     builder = SparkSession.builder.master(master or f"local[2,{ATTEMPTS}]").appName("everview")
     for name, value in (_AT_START | _AT_RUNTIME | settings).items():
         builder = builder.config(name, value)
     with _no_search():
         return prepared(builder.getOrCreate())
+
+
+def _connected(server: str) -> SparkSession:
+    """A session through Spark Connect. It can be used like any other, but its class is another one."""
+    try:
+        from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+        session: Any = ConnectSession.builder.remote(server).create()
+    except ImportError as error:
+        raise DefinitionError(
+            "Spark Connect needs packages that are not there", detail=str(error), hint="pip install everview[connect]"
+        ) from error
+    return session  # type: ignore[no-any-return]
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect, whose functions run in the server."""
+    return not isinstance(spark, SparkSession)
 
 
 @contextmanager
@@ -94,9 +128,30 @@ def _no_search() -> Iterator[None]:
 def prepared(spark: SparkSession) -> SparkSession:
     """A session beside the given one, on the same cluster, with our settings: those of the
     given one stay as they are."""
-    own = spark.newSession()
-    for name, value in _AT_RUNTIME.items():
-        own.conf.set(name, value)
-    own.dataSource.register(LogSource)
-    own.dataSource.register(EverviewSource)
-    return own
+    return _equipped(spark.newSession(), {})
+
+
+def _equipped(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    if is_remote(spark):
+        _try_again(spark, RETRIES)
+    for name, value in {**_AT_RUNTIME, **settings}.items():
+        spark.conf.set(name, value)
+    spark.dataSource.register(LogSource)
+    spark.dataSource.register(EverviewSource)
+    return spark
+
+
+def gone(spark: SparkSession) -> None:
+    """A server of Spark Connect does not answer: it is not worth trying again."""
+    if is_remote(spark):
+        _try_again(spark, 0)
+
+
+def _try_again(spark: SparkSession, times: int) -> None:
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    spark.client.set_retry_policies([DefaultPolicy(max_retries=times)])
+
+
+if __name__ == "__main__":
+    print(*(f"--conf {name}={value}" for name, value in FOR_SERVERS.items()))

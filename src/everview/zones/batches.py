@@ -1,0 +1,79 @@
+"""Batches of the stream: what Spark calls when the source has begun an epoch.
+
+One sentence: a batch brings descriptors of what to read, and the store says of which epoch, whatever
+Spark's number of the batch is; where no epoch is under way, this batch was committed before.
+
+In a session of this process Spark calls the pipeline itself. Through Spark Connect the function is
+pickled and called in a lasting child of the server, where there is no pipeline: then :class:`RemoteBatches`
+opens the store, does the epoch and commits it there::
+
+    client   lease, steward (builds, lazy groups), drain(), check()
+    server   source: begins epochs    RemoteBatches: does and commits them
+
+The client stays the one that holds the lease. The server works for it, and stops when it is gone
+(:mod:`everview.maintain.holding`). How far the views are the client sees in the store; what fails in the
+server ends the query, whose exception the client turns into the error it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from everview.catalog import Catalog
+from everview.errors import EverviewError
+from everview.maintain import EpochTask, Plans
+from everview.maintain.holding import require_holder
+from everview.maintain.servers import servers_of
+from everview.store.contract import Begun, Store
+from everview.store.opened import opened
+from everview.zones.epoch import SparkEpochs
+from everview.zones.failures import told
+
+
+def do_batch(epochs: SparkEpochs, begun: Begun, batch: DataFrame) -> None:
+    """Do the epoch that is under way and commit it. Where somebody else has done the same epoch
+    meanwhile, nothing is left to do."""
+    task = EpochTask.from_bytes(begun.plan)
+    try:
+        epochs.ended(begun, task, epochs.over(begun, task, batch))
+    except Exception:
+        if epochs.store.views.committed(begun.group).epoch < begun.epoch:
+            raise
+
+
+@dataclass(frozen=True)
+class RemoteBatches:
+    """The function of ``foreachBatch`` where it is not called in the process of the pipeline."""
+
+    place: str
+    machine: str
+    group: str
+    holder: str
+    epochs: type[SparkEpochs]
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        try:
+            store = opened(self.place, self.machine)
+            require_holder(store, self.holder)
+            begun = store.views.begun(self.group)
+            if begun is not None:
+                do_batch(self._epochs(store, batch.sparkSession), begun, batch)
+        except EverviewError:
+            raise
+        except Exception as error:
+            raise told(error, f"an epoch of group {self.group} failed") from None
+
+    def _epochs(self, store: Store, spark: SparkSession) -> SparkEpochs:
+        """The same from batch to batch: they know since when they are done here."""
+        found = _at_work.get(self)
+        if found is None:
+            catalog = Catalog(store.metadata, store.views)
+            found = self.epochs(store, catalog, Plans(store, catalog), spark, self.place, lambda: servers_of(store))
+            _at_work[self] = found
+        found.spark = spark
+        return found
+
+
+_at_work: dict[RemoteBatches, SparkEpochs] = {}
