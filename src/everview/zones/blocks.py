@@ -1,12 +1,13 @@
 """Blocks: how changes travel between zones.
 
-One sentence: a Spark row is a whole Arrow table in IPC bytes, with the number of the server
-it is for and what it belongs to, so that a shuffle moves a few large values instead of many
-small rows.
+One sentence: a Spark row is an Arrow table of about a megabyte in IPC bytes, with the number of the
+server it is for and what it belongs to, so that a shuffle moves a few large values instead of many
+small rows, and no value is too large for Spark to carry.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -23,6 +24,11 @@ _SCHEMA = pa.schema([("server", pa.int32()), ("subject", pa.int32()), ("content"
 
 REPORT = -1
 """The subject of a block that is no table, but what a task has to say."""
+
+BLOCK = 1 << 20
+"""About how many bytes a block has at most."""
+BATCH = 1 << 24
+"""About how many bytes of blocks go to Spark at once."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,28 @@ def table_bytes(table: pa.Table) -> bytes:
         stream.write_table(table)
     content: bytes = sink.getvalue().to_pybytes()
     return content
+
+
+def blocks_of(server: int, subject: int, table: pa.Table) -> Iterator[Block]:
+    """A table as blocks for a server."""
+    pieces = max(1, -(-table.nbytes // BLOCK))
+    rows = max(1, -(-len(table) // pieces))
+    for low in range(0, max(len(table), 1), rows):
+        yield Block(server, subject, table_bytes(table.slice(low, rows)))
+
+
+def in_batches(blocks: Iterable[Block]) -> Iterator[pa.RecordBatch]:
+    """Blocks as Spark rows, so many at once that they fit into memory."""
+    waiting: list[Block] = []
+    size = 0
+    for block in blocks:
+        waiting.append(block)
+        size += len(block.content)
+        if size >= BATCH:
+            yield to_spark(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield to_spark(waiting)
 
 
 def to_spark(blocks: list[Block]) -> pa.RecordBatch:

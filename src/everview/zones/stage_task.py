@@ -42,7 +42,7 @@ from everview.operators.work import Changes, Mask, Work, Written
 from everview.plan.maintenance import Step
 from everview.store.contract import Bytes, Damage, LogBatch, Store
 from everview.store.opened import opened
-from everview.zones.blocks import REPORT, Block, from_spark, table_bytes, to_spark
+from everview.zones.blocks import REPORT, Block, blocks_of, from_spark, in_batches
 from everview.zones.reports import Report
 
 KEPT = 8
@@ -70,10 +70,10 @@ class StageTask:
         if self.stage == 1:
             read = Reading.of(self.epoch, batches)
             if read.leads or read.slices or read.pieces:
-                yield to_spark(list(self.first(opened(self.place, self.machine), number, read)))
+                yield from in_batches(self.first(opened(self.place, self.machine), number, read))
             return
         blocks = [block for batch in batches for block in from_spark(batch)]
-        yield to_spark(list(self.later(opened(self.place, self.machine), number, blocks)))
+        yield from in_batches(self.later(opened(self.place, self.machine), number, blocks))
 
     # -------------------------------------------------------------- what tasks do
 
@@ -158,10 +158,10 @@ class StageTask:
     def _blocks(
         self, workshop: Workshop, work: Work, edge: Edge, target: Step, changes: Changes, subject: int
     ) -> Iterator[Block]:
-        """Changes for a step of a later stage, packed, one block for each server."""
+        """Changes for a step of a later stage, packed, for each server."""
         worker = workshop.worker(target)
         if self.servers == 1:
-            yield Block(0, subject, table_bytes(worker.pack(work, edge.number, changes)))
+            yield from blocks_of(0, subject, worker.pack(work, edge.number, changes))
             return
         route = self._route(workshop, edge, target, work)
         zone = workshop.bound.zone_name(target)
@@ -172,7 +172,7 @@ class StageTask:
         for server in range(self.servers):
             part = ordered[edges[server] : edges[server + 1]]
             if len(part):
-                yield Block(server, subject, table_bytes(worker.pack(work, edge.number, part)))
+                yield from blocks_of(server, subject, worker.pack(work, edge.number, part))
 
     # -------------------------------------------------------------- what tasks have
 
