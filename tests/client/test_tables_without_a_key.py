@@ -23,7 +23,7 @@ def _visits(db: everview.Database) -> None:
 
 
 def rows(db: everview.Database) -> list[dict[str, object]]:
-    return [row for batch in db.table("visits").scan() for row in batch.to_pylist()]
+    return db.table("visits").scan().dicts()
 
 
 def test_rows_are_inserted_and_may_repeat(db: everview.Database) -> None:
@@ -41,8 +41,7 @@ def test_rows_are_inserted_and_may_repeat(db: everview.Database) -> None:
 def test_the_hidden_id_is_neither_seen_nor_named(db: everview.Database) -> None:
     visits = db.table("visits")
     visits.put({"customer": 1})
-    (batch,) = visits.scan(limit=1)
-    assert batch.schema.names == ["customer", "page"]
+    assert visits.scan(limit=1).names == ("customer", "page")
     id = uuid.uuid4()
     with pytest.raises(UnknownColumnError, match="has no column __row"):
         visits.put({"customer": 1, ROW_ID: id})

@@ -21,7 +21,7 @@ was: tables at the end of the logs, views at their last committed epoch.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 import pyarrow as pa
@@ -32,9 +32,9 @@ from everview.change.frontier import Frontier
 from everview.change.schema import Schema
 from everview.client.known_views import not_built
 from everview.client.reading import Context
-from everview.client.result import Result, ResultColumn
+from everview.client.result import Result
 from everview.client.statements import execute
-from everview.client.tables import no_key, shown
+from everview.client.tables import no_key, scanned
 from everview.client.view_rows import ViewRows
 from everview.client.views import ViewReader
 from everview.errors import SqlRefusedError
@@ -101,9 +101,7 @@ class TableReader:
         """Rows in key order: with this prefix of the key, from ``start`` to before ``stop``."""
         if prefix or start is not None or stop is not None:
             self._need_key("scan by key")
-        columns = [ResultColumn(column.name, column.type) for column in self._table.schema.shown]
-        batches = self._reader.scan(prefix, start=start, stop=stop, limit=limit)
-        return Result(columns, _whole(map(shown, batches)))
+        return scanned(self._table, self._reader.scan(prefix, start=start, stop=stop, limit=limit))
 
     def count(self) -> int:
         return self._reader.count()
@@ -111,12 +109,6 @@ class TableReader:
     def _need_key(self, call: str) -> None:
         if self._table.schema.hidden_key:
             raise no_key(self._table, call)
-
-
-def _whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches whose columns are all nullable, as those of every result."""
-    for batch in batches:
-        yield pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names)
 
 
 class Snapshot:

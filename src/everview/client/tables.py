@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from everview.catalog import Catalog
 from everview.change.schema import ROW_ID, Schema
+from everview.client.result import Result, ResultColumn
 from everview.errors import ConflictError, DefinitionError, UnknownColumnError, UnknownObjectError
 from everview.store.contract import BaseTable, Batch, Row, Store, Table, TableWriter
 
@@ -97,10 +98,11 @@ class TableHandle:
         start: Sequence[object] | None = None,
         stop: Sequence[object] | None = None,
         limit: int | None = None,
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Result:
         """Rows in key order: with this prefix of the key, from ``start`` to before ``stop``. Where
         the key is hidden, all rows, those of one process in the order in which it inserted them."""
-        return self._refreshed().scan(prefix, start=start, stop=stop, limit=limit)
+        known = self._refreshed()
+        return scanned(known.table, known.scan(prefix, start=start, stop=stop, limit=limit))
 
     def count(self) -> int:
         return self._known.count()
@@ -197,6 +199,14 @@ class KeylessTable(KeylessWriter):
 def shown(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows without their hidden key."""
     return rows.drop_columns([ROW_ID]) if ROW_ID in rows.schema.names else rows
+
+
+def scanned(table: Table, batches: Iterator[pa.RecordBatch]) -> Result:
+    """Rows of a table as a result: without a hidden key, and all columns nullable, as those of every
+    result."""
+    columns = [ResultColumn(column.name, column.type) for column in table.schema.shown]
+    names = [column.name for column in columns]
+    return Result(columns, (pa.RecordBatch.from_arrays(rows.columns, names) for rows in map(shown, batches)))
 
 
 def no_key(table: Table, call: str) -> DefinitionError:
