@@ -120,16 +120,23 @@ class Kept:
         return ViewReader(last[1], one.name).rows(self.store.views, self.store.views.committed(one.group).epoch)
 
     def check(self) -> None:
-        """Every view that can be read is what its query says of the rows at its group's frontier."""
+        """Every view that can be read is what its query says of the rows at its group's frontier, and has
+        as many rows as its figures say: those that came, without those that went."""
         for group in {one.group for one in self.live()}:
             rows = self._past[self.store.views.committed(group).frontier]
             expected = self._recomputed(rows)
+            sums = self.maintainer.epochs.metrics.sums(self.store.views, group)
+            assert sums is not None
             for one in self.live():
                 if one.group == group:
                     found = self.rows(one.name)
                     wanted = expected[one.name].select(found.column_names)
                     missing, extra = bag(wanted) - bag(found), bag(found) - bag(wanted)
                     assert not missing and not extra, f"{one.kind} {one.name}: missing {missing}, extra {extra}"
+                    came, _, went = sums.views[one.name].updates
+                    assert came - went == len(found), (
+                        f"{one.kind} {one.name} has {len(found)} rows, not {came} - {went}"
+                    )
 
     def _recomputed(self, base: dict[str, pa.Table]) -> dict[str, pa.Table]:
         definitions = self.db.catalog.definitions()
