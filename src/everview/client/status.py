@@ -239,6 +239,8 @@ class Recent:
 
     def __init__(self, epochs: Sequence[EpochFigures], now: float) -> None:
         self.last = epochs[-1] if epochs else None
+        self.staleness = next((one.staleness for one in reversed(epochs) if one.staleness is not None), None)
+        """Of the last epoch that showed something."""
         self._epochs = [one for one in epochs if one.time > now - WINDOW]
         self._now = now
         began = self._epochs[0].time - self._epochs[0].seconds if self._epochs else now
@@ -247,11 +249,6 @@ class Recent:
     @property
     def throughput(self) -> float:
         return sum(one.operations for one in self._epochs) / self._span
-
-    @property
-    def staleness(self) -> float | None:
-        """Of the last epoch that showed something."""
-        return next((one.staleness for one in reversed(self._epochs) if one.staleness is not None), None)
 
     def updates(self, view: str) -> float:
         return sum(sum(one.views.get(view, (0, 0, 0))) for one in self._epochs) / self._span
