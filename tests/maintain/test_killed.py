@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from everview.errors import LeaseTakenError
+from everview.maintain.rebuilding import ask_rebuild, asked_rebuilds
 from tests.faults.processes import Nursery, Victim
 from tests.maintain.kept import Kept, kept
 from tests.maintain.test_building import ROWS, VIEWS, create, member, write
@@ -55,6 +56,7 @@ LIVES = {
     "epochs": ("", ("sums", "ends", "joined", "pages")),
     "builds": ("sums", ("ends", "joined", "rows")),
     "families": ("", ()),
+    "rebuilds": ("sums", ("joined",)),
 }
 
 
@@ -68,6 +70,9 @@ def test_a_maintainer_dies_at_each_of_its_steps(nursery: Nursery, k: Kept, life:
     if life == "epochs":
         k.settle()
         write(k, 1)
+    elif life == "rebuilds":
+        k.settle()
+        ask_rebuild(k.store, [one.id for one in k.live() if one.name in ("sums", "m1")])
     elif life == "families":
         k.sql("DROP MATERIALIZED VIEW m1;" + member(3) + create("wide", "SELECT id, x, s, k FROM a WHERE x > 2"))
     deaths = 0
@@ -80,6 +85,7 @@ def test_a_maintainer_dies_at_each_of_its_steps(nursery: Nursery, k: Kept, life:
             write(k, deaths)
     assert deaths > 8
     k.settle()
+    assert not asked_rebuilds(k.store)
     assert len(k.live()) == len(then) + bool(first) + (3 if life == "families" else 2)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from everview.errors import DefinitionError
+from everview.maintain.rebuilding import ask_rebuild
 from tests.maintain.kept import Kept, kept
 
 SEED = int(os.environ.get("EVERVIEW_MAINTAIN_SEED", "1"))
@@ -51,6 +52,7 @@ class Life:
             self.turn: 6,
             self.turn_of_build: 8,
             self.settle: 1,
+            self.rebuild: 0.7,
             self.add_column: 0.3,
         }
         self.rng.choices(list(weights), list(weights.values()))[0]()
@@ -119,6 +121,12 @@ class Life:
     def turn_of_build(self) -> None:
         self.told.append("-- turn of a build")
         self.k.turn_of_build()
+
+    def rebuild(self) -> None:
+        live = self.k.live()
+        some = self.rng.sample(live, self.rng.randint(0, min(3, len(live))))
+        self.told.append(f"-- rebuild {', '.join(one.name for one in some)}")
+        ask_rebuild(self.k.store, [one.id for one in some])
 
     def settle(self) -> None:
         self.told.append("-- settle")

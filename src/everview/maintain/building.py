@@ -203,16 +203,13 @@ class Builder:
         assert build.joined is not None
         begun = self.store.views.begun(target)
         if build.epoch is None:
-            task = EpochTask(build.joined, chunk=Chunk(None))
-            if build.replaces:
-                task = replace(task, rebuilt=build.plan)
-            else:
-                task = replace(task, adopted=self.plans.load(build.plan).states[QUARANTINE])
-            said = task.to_bytes()
+            adopted = self.plans.load(build.plan).states[QUARANTINE]
+            rebuilt = build.plan if build.replaces else None
+            task = EpochTask(build.joined, chunk=Chunk(None), adopted=adopted, rebuilt=rebuilt).to_bytes()
             frontier = self.store.views.committed(build.group).frontier
             with contextlib.suppress(ConflictError):
-                begun = begun or self.store.views.begin(target, frontier, said, base=build.base)
-            if begun is None or begun.plan != said:
+                begun = begun or self.store.views.begin(target, frontier, task, base=build.base)
+            if begun is None or begun.plan != task:
                 self._recorded(replace(build, joined=None))
                 return False
             build = self._recorded(replace(build, epoch=begun.epoch))

@@ -30,6 +30,9 @@ from everview.store.contract import Begun, Commit, Damage, Puts, Snapshot, State
 
 OPERATIONS = 100_000
 """Log entries that an epoch takes at most, unless told otherwise."""
+BYTES = 1 << 27
+"""Bytes of the logs that it takes at most, however few entries they are: what it holds in memory is a
+multiple of that."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +91,11 @@ class Epochs:
 
     def ended(self, begun: Begun, task: EpochTask, outcome: Outcome) -> Done:
         """Commit an epoch whose work is done."""
-        if task.adopted is not None:
-            self._adopt(self.plans.load(task.plan), begun, task.adopted)
         if task.rebuilt is not None:
             aside = self.plans.load(task.plan).states[QUARANTINE]
             replace_aside(self.store, aside, begun, self.plans.load(task.rebuilt))
+        elif task.adopted is not None:
+            self._adopt(self.plans.load(task.plan), begun, task.adopted)
         set_aside(self.catalog, outcome.damaged)
         self.metrics.record(begun, task, outcome, Timing(self._since, self._closing.get(begun.group)))
         started = time.perf_counter()
@@ -189,11 +192,11 @@ def begin_next(
 def next_frontier(
     store: Store, catalog: Catalog, group: str, operations: int | None, target: Frontier | None = None
 ) -> Frontier | None:
-    """Where the group's next epoch takes it: so many operations further at most (but at least one
+    """Where the group's next epoch takes it: so many operations and BYTES further at most (but at least one
     batch), and not past the target; None where there is nothing to do."""
     start = store.views.committed(group).frontier
     try:
-        frontier = store.log.latest() if operations is None else store.log.advance(start, operations)
+        frontier = store.log.latest() if operations is None else store.log.advance(start, operations, BYTES)
     except LogTrimmedError as error:
         views = ", ".join(view.name for view in catalog.views() if view.group == group)
         raise LogTrimmedError(

@@ -56,7 +56,7 @@ class EpochTask:
     begun: float | None = None
     """When it was begun, as a time of :func:`time.time`: for its figures."""
     rebuilt: str | None = None
-    """The plan of a rebuild, whose tables take the place of the group's in this epoch."""
+    """The plan of the build, where its tables take the place of the group's in this epoch."""
 
     def to_bytes(self) -> bytes:
         said: dict[str, object] = {"format": _FORMAT, "plan": self.plan, "first": self.first, "alone": self.alone}
