@@ -78,6 +78,30 @@ def test_a_view_is_built_while_rows_are_written(k: Kept, name: str) -> None:
     assert k.db.sql(f"SELECT * FROM {name}").arrow().num_rows == len(k.rows(name))
 
 
+def test_large_rows_are_taken_in_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("everview.maintain.chunks.BYTES", 100_000)
+    monkeypatch.setattr("everview.store.embedded.reads.FIRST_ROWS", 2)
+    monkeypatch.setattr("everview.store.embedded.reads.SCAN_BYTES", 50_000)
+    monkeypatch.setattr("everview.maintain.epochs.BYTES", 100_000)
+    with kept(tmp_path, chunk=1000, operations=1000) as k:
+        k.sql("INSERT INTO a SELECT i, i % 4, i, repeat('x', 20000) FROM range(40) t(i)")
+        k.sql("CREATE MATERIALIZED VIEW lengths AS SELECT k, sum(length(s)) AS total FROM a GROUP BY k")
+        turns = 0
+        while k.turn():
+            turns += 1
+        assert turns > 40 * 20_000 / 100_000 / 1.5, "a chunk has five or six rows"
+        k.check()
+        before = k.store.views.committed("main").epoch
+        for low in range(0, 40, 2):
+            k.sql(f"INSERT INTO a SELECT i, i % 4, i, repeat('y', 30000) FROM range({low}, {low + 2}) t(i)")
+        while k.turn():
+            pass
+        k.check()
+        assert k.store.views.committed("main").epoch - before >= 10, (
+            "a batch of two rows has 100,000 bytes, old and new"
+        )
+
+
 def test_all_views_are_built_at_once(k: Kept) -> None:
     k.sql(ROWS + "".join(map(create, VIEWS)))
     steps = build_while_writing(k)

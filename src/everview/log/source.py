@@ -21,8 +21,8 @@ is under way, with the frontier it was begun with::
     store: committed 7, begun 8     Spark lost everything            8 is finished, as begun
     store: begun 7 (set back)       Spark says 7 is done             offered again, marked so
 
-Admission control: an epoch takes at most ``operations`` log entries, and never a part of a
-batch.
+Admission control: an epoch takes at most ``operations`` log entries and a fixed number of bytes, and
+never a part of a batch.
 
 Spark loads this module in several processes when a query starts, most of which only ask for the
 schema: what talks to the store is imported where it is needed.

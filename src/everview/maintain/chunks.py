@@ -10,7 +10,7 @@ The log tells what a write found. It is kept as long as a build needs it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -30,14 +30,23 @@ from everview.store.keys import KeyCodec
 PIECES = 4
 WORTH_PIECES = 10_000
 """Rows from which on a chunk is cut into pieces."""
+BYTES = 1 << 27
+"""Bytes of columns from which on a chunk takes in no more rows."""
 
 
 def next_chunk(snapshot: Snapshot, table: Table, after: bytes | None, size: int, loaded: tuple[str, ...]) -> Chunk:
-    """What comes after ``after``: about so many rows, and to the end of the table if there are no
-    more."""
-    rows = _rows(snapshot, table, after, None, size)
-    keys = keys_of(table.schema, rows)
-    upto = keys[-1].as_py() if len(rows) >= size else None
+    """What comes after ``after``: about so many rows, fewer if they are large, and to the end of the
+    table if there are no more."""
+    parts = [keys_of(table.schema, empty(table.schema.arrow))]
+    count = weight = 0
+    for rows in _following(snapshot, table, after, size + 1):  # the row at ``after`` may be among them
+        parts.append(keys_of(table.schema, rows))
+        count += len(rows)
+        weight += rows.nbytes
+        if weight >= BYTES:
+            break
+    keys = pa.concat_arrays(parts)[:size]
+    upto = keys[-1].as_py() if count >= size or weight >= BYTES else None
     edges = [len(keys) * piece // PIECES for piece in range(1, PIECES)] if len(keys) >= WORTH_PIECES else []
     return Chunk(table.name, after, upto, loaded, tuple(keys[edge].as_py() for edge in edges))
 
@@ -46,7 +55,7 @@ def rows_at(store: Store, snapshot: Snapshot, table: Table, chunk: Chunk, fronti
     """The rows of a chunk as they were at a frontier that the snapshot has reached. They may have more
     columns than the table that is asked for: it may have gained some since the epoch began."""
     table = _as_stored(store, table)
-    rows = _rows(snapshot, table, chunk.after, chunk.upto, None)
+    rows = _rows(snapshot, table, chunk.after, chunk.upto)
     later = frontier.slices_to(snapshot.frontier)
     batches = [batch for piece in later for batch in store.log.read(piece, [table]).batches]
     found = [batch.entries.filter(_within(batch.entries[KEY], chunk)) for batch in _with_images(table, batches)]
@@ -79,25 +88,25 @@ def keys_of(schema: Schema, rows: pa.Table) -> pa.LargeBinaryArray:
     return KeyCodec(schema.key_parts).encode_columns([rows[name] for name in schema.key])
 
 
-def _rows(snapshot: Snapshot, table: Table, after: bytes | None, upto: bytes | None, limit: int | None) -> pa.Table:
-    start = None if after is None else KeyCodec(table.schema.key_parts).decode(after)
-    batches = []
-    count = 0
+def _rows(snapshot: Snapshot, table: Table, after: bytes | None, upto: bytes | None) -> pa.Table:
+    parts = [empty(table.schema.arrow)]
     last = None if upto is None else pa.scalar(upto, pa.large_binary())
-    for batch in snapshot.table(table).scan(start=start, limit=None if limit is None else limit + 1):
-        part = pa.Table.from_batches([batch])
-        keys = keys_of(table.schema, part)
-        if after is not None:
-            part = part.filter(pc.greater(keys, pa.scalar(after, pa.large_binary())))
-            keys = keys_of(table.schema, part)
-        if last is not None:
-            part = part.filter(pc.less_equal(keys, last))
-        batches.append(part)
-        count += len(part)
-        if last is not None and len(part) < len(keys):
+    for rows in _following(snapshot, table, after):
+        within = rows if last is None else rows.filter(pc.less_equal(keys_of(table.schema, rows), last))
+        parts.append(within)
+        if len(within) < len(rows):
             break
-    found = pa.concat_tables([empty(table.schema.arrow), *batches])
-    return found if limit is None else found[:limit]
+    return pa.concat_tables(parts)
+
+
+def _following(snapshot: Snapshot, table: Table, after: bytes | None, limit: int | None = None) -> Iterator[pa.Table]:
+    """The rows with keys after ``after``; so many at most, that one included."""
+    start = None if after is None else KeyCodec(table.schema.key_parts).decode(after)
+    for batch in snapshot.table(table).scan(start=start, limit=limit):
+        rows = pa.Table.from_batches([batch])
+        if after is not None:
+            rows = rows.filter(pc.greater(keys_of(table.schema, rows), pa.scalar(after, pa.large_binary())))
+        yield rows
 
 
 def _within(keys: pa.ChunkedArray, chunk: Chunk) -> pa.ChunkedArray:

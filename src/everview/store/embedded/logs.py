@@ -28,7 +28,8 @@ from everview.store.embedded.layout import LOG
 from everview.store.embedded.times import time_of
 from everview.store.embedded.topology import EmbeddedTopology, ends, log_key, sequence_of
 
-TRIM_BLOCKS = 10_000
+TRIM_BLOCKS = 2_000
+"""Blocks that are removed in one transaction: a writer waits for some milliseconds at most."""
 READ_BLOCKS = 4096
 
 
@@ -216,7 +217,8 @@ class EmbeddedLog:
             if start[node] < gone:
                 raise LogTrimmedError(
                     f"the log of node {node} begins after {gone}, but {start[node] + 1} was asked for",
-                    hint="rebuild the views that still need it",
+                    hint="ask for what came later, or rebuild the views that still need it; SET GLOBAL "
+                    "log_retention_age = '1 day' keeps logs for longer from now on",
                 )
 
     # -------------------------------------------------------------- trimming
@@ -228,21 +230,29 @@ class EmbeddedLog:
         if not frontier <= latest:
             raise InputError(f"the frontier {frontier} lies beyond the end of the log {latest}")
         before = self.oldest()
-        self._handle.update(self._handle.base, lambda t: self._topology.mark_trimmed(t, frontier))
+        if not frontier <= before:
+            self._handle.update(self._handle.base, lambda t: self._topology.mark_trimmed(t, frontier))
         for node in frontier:
-            while self._handle.update(self._handle.base, partial(_trim_some, node, frontier[node])):
-                pass
+            while self._reaches(node, frontier[node]):
+                self._handle.update(self._handle.base, partial(_trim_some, node, frontier[node]))
         return before.operations_to(before | frontier)
 
+    def _reaches(self, node: int, upto: int) -> bool:
+        """Whether there is a block of the node at or before a sequence number; also one that is marked
+        as trimmed already, by somebody who was killed."""
+        with self._handle.base.read() as transaction:
+            cursor = transaction.cursor()
+            return cursor.set_range(log_key(LOG, node, 0)) and cursor.key() <= log_key(LOG, node, upto)
 
-def _trim_some(node: int, upto: int, transaction: Transaction) -> bool:
+
+def _trim_some(node: int, upto: int, transaction: Transaction) -> None:
     cursor = transaction.cursor()
     stop = log_key(LOG, node, upto)
-    for _ in range(TRIM_BLOCKS):
-        if not cursor.set_range(log_key(LOG, node, 0)) or cursor.key() > stop:
-            return False
-        cursor.delete()
-    return True
+    if cursor.set_range(log_key(LOG, node, 0)):
+        for _ in range(TRIM_BLOCKS):
+            if not b"" < cursor.key() <= stop:  # it is empty where nothing follows
+                return
+            cursor.delete()  # the cursor stands on the next one then
 
 
 def _entries(codecs: TableCodecs, images: bool, decoded: blocks.Decoded, chosen: npt.NDArray[np.int64]) -> pa.Table:

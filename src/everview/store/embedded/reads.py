@@ -23,6 +23,10 @@ from everview.store.embedded.layout import KEY_PREFIX
 from everview.store.keys import successor
 
 SCAN_ROWS = 8192
+SCAN_BYTES = 1 << 24
+"""A batch of a scan has at most so many rows, and about so many bytes if they are large."""
+FIRST_ROWS = 256
+"""Of the first batch, before it is known how large they are."""
 
 _CANONICAL: dict[Kind, type] = {
     Kind.BOOLEAN: bool,
@@ -119,15 +123,17 @@ class Reader:
         return self._scan(low, high, limit)
 
     def _scan(self, low: bytes, high: bytes | None, limit: int | None) -> Iterator[pa.RecordBatch]:
-        codecs, left = self._codecs, limit
+        codecs, left, size = self._codecs, limit, FIRST_ROWS
         with self._transaction() as transaction:
             cursor = transaction.cursor()
             more = cursor.set_range(low[:KEY_LIMIT])
             if more and len(low) > KEY_LIMIT and cursor.key() == low[:KEY_LIMIT]:
                 more = cursor.next()  # the longest key there can be, and still before the bound
             while more and (left is None or left > 0):
-                found = list(islice(cursor.iternext(), SCAN_ROWS if left is None else min(left, SCAN_ROWS)))
+                found = list(islice(cursor.iternext(), size if left is None else min(left, size)))
                 more = cursor.next()
+                average = sum(len(row) for _, row in found) // len(found) + 1
+                size = max(1, min(SCAN_ROWS, SCAN_BYTES // average))
                 if high is not None and found[-1][0] >= high:
                     more = False
                     del found[bisect_left(found, (high,)) :]
