@@ -183,6 +183,11 @@ class Workspace:
             with contextlib.suppress(duckdb.Error):
                 self._connection.unregister("__shown")
 
+    def rows(self, recomputed: Recomputed) -> list[tuple[object, ...]]:
+        """All rows that a view should have, as Python's values."""
+        found: list[tuple[object, ...]] = self._connection.execute(f"FROM {recomputed.table}").fetchall()
+        return found
+
     def forget(self, one: Maintained) -> None:
         """Let go of a view's rows."""
         if isinstance(self._known.pop(one.id, None), Recomputed):

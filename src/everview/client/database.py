@@ -33,6 +33,7 @@ from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
 from everview.check.on_spark import verify_on
+from everview.check.recording import Recording
 from everview.check.report import Report
 from everview.check.states import verify_states
 from everview.check.verify import SAMPLES, chosen, verify
@@ -224,6 +225,11 @@ class Database:
         names, or all. Returns when that is done, by whoever maintains the views. Meanwhile the old rows
         are read, and followed by new ones in one commit."""
         self._context.maintenance.rebuild(chosen(self.catalog.definitions(), names), timeout)
+
+    def recording(self, view: str) -> Recording:
+        """Record what a view shows while a ``with`` block lasts, and judge how consistent that was:
+        ``everview.check.recording`` says how."""
+        return Recording(KeptViews(self._context), view)
 
     @property
     def _place(self) -> str:
