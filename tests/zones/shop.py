@@ -87,6 +87,19 @@ def assert_all_is_right(db: Database) -> Commit:
     return commit
 
 
+def assert_all_is_counted(db: Database) -> None:
+    """The figures of the main group tell every operation once, and of each view what came and went."""
+    metrics = db._context.views.metrics
+    with db.snapshot() as snapshot:
+        sums = metrics.sums(snapshot._held, MAIN)
+        assert sums is not None
+        assert sums.totals.operations == sum(snapshot._held.committed(MAIN).frontier.values())
+        for one in snapshot._definitions.maintained():
+            if one.group == MAIN and isinstance(one, ViewDefinition):
+                came, _, went = sums.views[one.name].updates
+                assert came - went == snapshot.view(one.name).count(), one.name
+
+
 def wrong(db: Database, plain: Mapping[str, str] | None = None) -> dict[str, str]:
     """For each view that is not what it should be at its epoch, whatever is written meanwhile, what
     is missing and what is too much. ``plain`` are queries in DuckDB's own words, where they have
