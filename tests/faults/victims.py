@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from everview.store.contract import BagRows, Deletes, Puts, StateTable, Store
+from everview.store.embedded import logs
 from everview.store.embedded.store import EmbeddedStore
 from tests.adapters import workload
 from tests.maintain.victim import maintain
@@ -104,6 +105,18 @@ def move(reports: Reports, arguments: Arguments) -> None:
         else:
             topology.move(rng.randrange(2**32), rng.choice(nodes))
         reports.send(f"ack {number}")
+
+
+def trim(reports: Reports, arguments: Arguments) -> None:
+    """Trim some, and some more, a few blocks at a time."""
+    logs.TRIM_BLOCKS = 3
+    rng = random.Random(arguments["seed"])
+    store = open_store(arguments)
+    reports.send("open")
+    while True:
+        cut = store.log.advance(store.log.oldest(), rng.choice([1, 10, 100]))
+        store.log.trim(cut)
+        reports.try_send(f"trimmed {cut}")
 
 
 # ------------------------------------------------------------------ epochs
@@ -212,6 +225,7 @@ ROLES: dict[str, Callable[[Reports, Arguments], None]] = {
     "write": write,
     "contend": contend,
     "move": move,
+    "trim": trim,
     "epochs": epochs,
     "maintain": maintain,
 }

@@ -21,6 +21,7 @@ from everview.catalog import IndexDefinition, Maintained, ViewDefinition, ViewSt
 from everview.change.frontier import Frontier
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.metrics import FIGURES
+from everview.maintain.trimming import Trimmer, set_retention
 from everview.operators.bound import QUARANTINE
 from everview.operators.members import tags_of
 from everview.operators.quarantine import Unvalued, listed
@@ -44,6 +45,8 @@ class Kept:
     def __init__(self, path: Path, *, chunk: int = 3, operations: int = 4, before_images: bool = True) -> None:
         self.db = everview.open(path, durability="none", map_size=1 << 28, before_images=before_images)
         self.maintainer = Maintainer(self.store, self.db.catalog, operations, chunk)
+        self.maintainer.trimmer = Trimmer(self.store, self.db.catalog, every=0)
+        set_retention(self.store, operations=0, age=0)
         self._past: dict[Frontier, dict[str, pa.Table]] = {}
         self.remember()
         self.sql(TABLES)
@@ -82,6 +85,7 @@ class Kept:
         """Do the next piece of work: an epoch of a group, or else of a build; whether there was one."""
         m = self.maintainer
         m.recover()
+        m.trim()
         latest = self.store.log.latest()
         for group in m.groups():
             if m.epochs.step(group, m.plan_of(group), latest, m.operations) is not None:

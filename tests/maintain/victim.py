@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import everview
 from everview.maintain.maintainer import Maintainer
+from everview.maintain.trimming import Trimmer
+from everview.store.embedded.logs import EmbeddedLog
 from everview.store.embedded.metadata import EmbeddedMetadata
 from everview.store.embedded.views import EmbeddedViews
 
@@ -30,8 +32,9 @@ MOMENTS: tuple[tuple[type, str], ...] = (
     (EmbeddedViews, "drop"),
     (EmbeddedViews, "drop_bags"),
     (EmbeddedMetadata, "commit"),
+    (EmbeddedLog, "trim"),
 )
-"""Calls that change the store: epochs, state, and the documents of builds, joinings and the catalog."""
+"""Calls that change the store: epochs, state, the documents of builds, joinings and the catalog, and the logs."""
 
 
 class Doom:
@@ -63,6 +66,7 @@ def maintain(reports: Reports, arguments: Arguments) -> None:
         setattr(owner, name, doom.around(getattr(owner, name)))
     db = everview.open(Path(arguments["directory"]), durability="none", create=False)
     maintainer = Maintainer(db.store, db.catalog, arguments["operations"], arguments["chunk"])
+    maintainer.trimmer = Trimmer(db.store, db.catalog, every=0)
     reports.send("open")
     with maintainer.lease():
         reports.send("leased")

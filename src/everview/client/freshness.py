@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from everview.catalog import GroupKind, ViewDefinition
@@ -105,18 +105,23 @@ class Freshness:
         if it is near."""
         while True:
             snapshot = self.store.snapshot()
+            epochs = {view.group: snapshot.committed(view.group).epoch for view in views}
             try:
                 found = self._laid(views, goal, snapshot, newest)
             except BaseException as error:
                 snapshot.close()
-                if isinstance(error, LogTrimmedError):
-                    continue  # the group has gone on since the snapshot, and what it has passed is gone
+                if isinstance(error, LogTrimmedError) and self._moved_on(epochs):
+                    continue  # what the groups had passed since the snapshot is gone
                 raise
             if found is not None:
                 return found
             snapshot.close()
             for group in sorted({view.group for view in views}):
                 self.wait(group, goal, ends)
+
+    def _moved_on(self, epochs: Mapping[str, int]) -> bool:
+        """Whether a group has committed another epoch than these."""
+        return any(self.store.views.committed(group).epoch != epoch for group, epoch in epochs.items())
 
     def _laid(
         self, views: Sequence[ViewDefinition], goal: Frontier, snapshot: Snapshot, newest: bool

@@ -22,6 +22,7 @@ from everview.maintain.maintainer import LEASE
 from everview.maintain.metrics import Metrics
 from everview.maintain.quarantine import DAMAGED, set_aside
 from everview.maintain.staleness import max_throughput, staleness
+from everview.maintain.trimming import Kept, kept
 from everview.store.contract import Snapshot, Store
 
 COUNTED = 10_000
@@ -113,6 +114,8 @@ class Status:
     """Log entries that cannot be read."""
     maintainer: str | None
     """Who maintains the views, as far as it is known; None: nobody does."""
+    log: Kept
+    """What is kept of the logs, and who needs it."""
 
     def view(self, name: str) -> ViewState:
         """One view or index by name."""
@@ -142,6 +145,7 @@ class Status:
                 f"{taken} of {all_of_them} tables, {build.lag} operations to follow"
             )
         lines += [f"table {name}: {count} rows" for name, count in self.tables]
+        lines.append(f"logs: {self.log}")
         if self.unreadable:
             lines.append(f"{self.unreadable} log entries cannot be read")
         return "\n".join(lines)
@@ -177,7 +181,7 @@ def status(store: Store, catalog: Catalog, plans: Plans) -> Status:
         )
         builds = tuple(_build(plans, snapshot, build, catalog) for build in builds_of(store))
         tables = tuple((table.name, snapshot.table(table).count()) for table in definitions.tables())
-    return Status(groups, builds, tables, latest, unreadable, store.holder(LEASE))
+    return Status(groups, builds, tables, latest, unreadable, store.holder(LEASE), kept(store, catalog))
 
 
 def _group(

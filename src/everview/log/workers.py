@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable
 from socket import socket
+from types import TracebackType
 from typing import Any
 
 _Loop = Callable[[socket, bool], int]
@@ -35,5 +36,14 @@ def settle_in() -> None:
     """Called wherever Spark loads code of ours: where that is a worker, it will end quietly."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
-    if spec is not None and spec.name == "pyspark.daemon":
+    name = None if spec is None else spec.name
+    if name == "pyspark.daemon":
         end_quietly(main)
+    elif name == "pyspark.sql.streaming.python_streaming_source_runner":
+        sys.excepthook = _unless_closed
+
+
+def _unless_closed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The process of a source ends when Spark closes its connection; all else is told as ever."""
+    if not issubclass(kind, BrokenPipeError):
+        sys.__excepthook__(kind, error, trace)

@@ -144,7 +144,7 @@ class Keeper:
             if kinds[group] is GroupKind.CONTINUOUS or now - self._latest[0] >= IDLE:
                 plan = maintainer.plan_of(group)
                 did = maintainer.epochs.step(group, plan, latest, self._operations) is not None or did
-        return did
+        return maintainer.trimmer.turn() or did
 
     def _asked(self, maintainer: Maintainer) -> bool:
         """Move the groups that a reader waits for."""

@@ -23,11 +23,14 @@ from everview.maintain.leaving import drop_gone, tables_left
 from everview.maintain.plans import GROUPS, Plans, commit, left_document
 from everview.maintain.rebuilding import is_rebuilt
 from everview.maintain.tasks import EpochTask
+from everview.maintain.trimming import Trimmer
 from everview.operators.bound import BoundPlan
 from everview.plan.maintenance import continued
 from everview.store.contract import StateTable, Store, Table
 
 LEASE = "maintenance"
+TURNS = 20
+"""In which the logs are trimmed after views were brought to their end."""
 
 
 class Maintainer:
@@ -47,6 +50,7 @@ class Maintainer:
         self.plans = Plans(store, catalog)
         self.epochs = epochs(store, catalog, self.plans)
         self.builder = Builder(store, catalog, self.plans, self.epochs, chunk)
+        self.trimmer = Trimmer(store, catalog)
         self._planned: dict[str, tuple[int, str]] = {}
 
     @contextmanager
@@ -66,6 +70,7 @@ class Maintainer:
         for group in self.groups():
             self.advance(group, goal, deadline)
         self.tidy()
+        self.trim()
 
     def groups(self) -> list[str]:
         """The groups that have views to be maintained."""
@@ -224,6 +229,12 @@ class Maintainer:
         if gone:
             self.catalog.forget(gone)
         self.plans.sweep(build.plan for build in self.builder.builds())
+
+    def trim(self) -> None:
+        """Forget what nobody needs of the logs; the rest of much is for the next time."""
+        for _ in range(TURNS):
+            if not self.trimmer.turn():
+                break
 
 
 def _refuse(table: StateTable) -> StateTable:

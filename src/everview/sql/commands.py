@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sqlglot.tokenizer_core import TokenType
 
 from everview.sql.dialects import reader
-from everview.sql.options import SETTINGS, Option, checked_option, nearest
+from everview.sql.options import SETTINGS, STORE_SETTINGS, Option, checked_option, nearest
 from everview.sql.split import Piece
 from everview.sql.statements import (
     CreateIndex,
@@ -24,6 +24,7 @@ from everview.sql.statements import (
     Flush,
     Select,
     SetDialect,
+    SetGlobal,
     SetOption,
     Show,
     ShowCreate,
@@ -102,15 +103,23 @@ def read_flush(piece: Piece) -> Flush:
     return Flush()
 
 
-def read_set(piece: Piece) -> SetDialect | SetOption:
-    """``SET name = value`` or ``SET name TO value``."""
-    name = _name(piece, 1, "the name of a setting")
-    if piece.word(2) not in ("=", "TO"):
-        raise piece.unexpected(2, "= or TO")
-    value = _value(piece, 3)
-    _end(piece, 4)
-    with piece.placed(piece.tokens[1]):
-        name, value = checked_option("setting", SETTINGS, name, value)
+def read_set(piece: Piece) -> SetDialect | SetOption | SetGlobal:
+    """``SET [GLOBAL] name = value`` or ``SET [GLOBAL] name TO value``."""
+    at = 2 if piece.word(1) == "GLOBAL" and piece.word(2) not in ("=", "TO") else 1
+    name = _name(piece, at, "the name of a setting")
+    if piece.word(at + 1) not in ("=", "TO"):
+        raise piece.unexpected(at + 1, "= or TO")
+    value = _value(piece, at + 2)
+    _end(piece, at + 3)
+    if at == 1 and name.lower() in STORE_SETTINGS:
+        raise piece.refuse(
+            piece.tokens[1], f"{name} holds for the store, not for a session", hint=f"write SET GLOBAL {name} = …"
+        )
+    with piece.placed(piece.tokens[at]):
+        kind, known = ("setting", SETTINGS) if at == 1 else ("global setting", STORE_SETTINGS)
+        name, value = checked_option(kind, known, name, value)
+    if at == 2:
+        return SetGlobal(name, value)
     if name == "dialect":
         with piece.placed(piece.tokens[3]):
             return SetDialect(reader(value).name)

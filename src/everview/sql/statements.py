@@ -282,3 +282,11 @@ class SetDialect(Statement):
 class SetOption(Statement):
     name: str
     value: Option
+
+
+@dataclass(frozen=True)
+class SetGlobal(Statement):
+    """A setting of the store, which outlives who sets it."""
+
+    name: str
+    value: Option

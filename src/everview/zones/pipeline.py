@@ -122,6 +122,7 @@ class Pipeline:
             for group in maintainer.groups():
                 maintainer.advance(group, target)
             maintainer.tidy()
+            maintainer.trim()
         finally:
             self.stop(finish=False)
 

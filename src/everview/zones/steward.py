@@ -2,7 +2,7 @@
 
 One sentence: while the stream takes the main group from epoch to epoch, the steward follows the
 catalog (views that were dropped), builds what is new chunk by chunk, moves lazy groups that are
-due, and cleans up.
+due, cleans up, and trims the logs.
 
 It works in a thread of the driver, with Spark jobs of its own, so that the stream goes on. Only
 where a build makes its views the group's own does the stream pause, for the time of one small epoch.
@@ -69,6 +69,7 @@ class Steward:
         """Do one piece of work; False where there is none."""
         maintainer = self._maintainer
         self._move_asked()
+        maintainer.trimmer.turn()
         version = maintainer.store.metadata.version()
         builds = maintainer.builder.builds()
         if version == self._version and not builds:

@@ -39,6 +39,7 @@ def status(
     for table in tables(found):
         if table.row_count:
             out.print(table)
+    out.print(f"logs: {found.log}")
     if found.unreadable:
         out.print(f"{found.unreadable:,} log entries cannot be read", style="red")
 

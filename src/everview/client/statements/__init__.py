@@ -33,6 +33,7 @@ from everview.sql.statements import (
     Insert,
     Select,
     SetDialect,
+    SetGlobal,
     SetOption,
     Show,
     ShowCreate,
@@ -60,6 +61,7 @@ EXECUTED_BY: Mapping[type[Statement], Callable[[Context, Any], Result]] = {
     Flush: session.flush,
     SetDialect: session.set_dialect,
     SetOption: session.set_option,
+    SetGlobal: session.set_global,
 }
 
 

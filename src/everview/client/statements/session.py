@@ -1,10 +1,11 @@
-"""FLUSH and SET."""
+"""FLUSH, SET and SET GLOBAL."""
 
 from __future__ import annotations
 
 from everview.client.reading import Context
 from everview.client.result import Result
-from everview.sql.statements import Flush, SetDialect, SetOption
+from everview.maintain.trimming import set_retention
+from everview.sql.statements import Flush, SetDialect, SetGlobal, SetOption
 
 
 def flush(context: Context, statement: Flush) -> Result:
@@ -19,4 +20,12 @@ def set_dialect(context: Context, statement: SetDialect) -> Result:
 
 def set_option(context: Context, statement: SetOption) -> Result:
     setattr(context.settings, statement.name, statement.value)
+    return Result()
+
+
+def set_global(context: Context, statement: SetGlobal) -> Result:
+    if statement.name == "log_retention_operations":
+        set_retention(context.store, operations=int(statement.value))
+    else:
+        set_retention(context.store, age=float(statement.value))
     return Result()
