@@ -76,6 +76,13 @@ def test_a_result_shows_itself_as_a_table() -> None:
     assert repr(Result.of([ResultColumn("plan", VARCHAR)], [["one\n  two"]])) == "plan\n----\none\n  two\n1 row"
 
 
+def test_an_empty_result_shows_its_columns(db: everview.Database) -> None:
+    db.create_table("empty", {"id": "INTEGER", "text": "VARCHAR"}, key=["id"])
+    for query in ("SELECT * FROM empty", "SELECT id, text FROM empty WHERE id = 7"):
+        assert str(db.sql(query)) == "id  text\n--  ----\n0 rows"
+    assert str(db.table("empty").scan()) == "id  text\n--  ----\n0 rows"
+
+
 def test_a_result_may_be_closed_early(shop: everview.Database) -> None:
     with shop.sql("SELECT * FROM orders") as result:
         pass

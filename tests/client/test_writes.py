@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import signal
 import threading
+from datetime import date
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,16 @@ def test_values_are_cast_to_the_types_of_their_columns(shop: everview.Database) 
     shop.sql("INSERT INTO orders VALUES ('4', 1.6, '2.345', 5)")
     ((id, customer, amount, note),) = rows(shop, "SELECT * FROM orders WHERE id = 4")
     assert (id, customer, str(amount), note) == (4, 2, "2.35", "5")
+
+
+def test_texts_beside_numbers_are_cast_one_by_one(shop: everview.Database) -> None:
+    shop.sql("CREATE TABLE mixed (id INTEGER PRIMARY KEY, x DOUBLE, at DATE)")
+    shop.sql("INSERT INTO mixed VALUES (1, 1.5, DATE '2024-02-01'), (2, 'inf', '2024-02-02'), ('3', NULL, NULL)")
+    expected = [(1, 1.5, date(2024, 2, 1)), (2, math.inf, date(2024, 2, 2)), (3, None, None)]
+    assert shop.sql("SELECT * FROM mixed").rows() == expected
+    with pytest.raises(ValueTypeError, match="a value cannot be computed"):
+        shop.sql("INSERT INTO mixed VALUES (4, 1.5, NULL), (5, 'much', NULL)")
+    assert shop.table("mixed").count() == 3
 
 
 def test_parameters_stand_for_values(shop: everview.Database) -> None:

@@ -178,7 +178,8 @@ class Result:
             return f"({', '.join(self.names)}): read already"
         while self._rows_kept <= SHOWN and self._pull() is not None:
             pass
-        rows = [row for batch in self._kept or [self._last] for row in self._tuples(batch)]
+        seen = self._kept if self._kept or self._last is None else [self._last]
+        rows = [row for batch in seen for row in self._tuples(batch)]
         return "\n".join([*self._table(rows[:SHOWN]), self._total(len(rows)), *self.notices])
 
     def _table(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:

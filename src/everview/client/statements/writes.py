@@ -40,6 +40,7 @@ from everview.client.statements.collisions import refuse_collisions
 from everview.client.statements.columns import column_of
 from everview.errors import ConflictError, MissingColumnError, SqlError, ValueTypeError
 from everview.sql.check import Checked, check
+from everview.sql.dialects import DEFAULT
 from everview.sql.statements import Delete, Insert, Statement, Update
 from everview.store.contract import Snapshot, Table
 
@@ -66,7 +67,7 @@ def _insert(context: Context, statement: Insert) -> int:
         table = reading.definitions.table(statement.table)
         shown = table.schema.shown
         named = [column_of(shown, name, f"table {table.name}") for name in statement.columns] or list(shown)
-        checked = reading.checked(statement.query)
+        checked = reading.checked(_cast_alone(statement.query, named))
         if len(checked.columns) != len(named):
             raise SqlError(
                 f"table {table.name} is to be given {len(checked.columns)} values for {len(named)} columns",
@@ -84,6 +85,19 @@ def _insert(context: Context, statement: Insert) -> int:
                 columns = dict(zip((c.name for c in (*named, *others)), (*rows.columns, *nulls), strict=True))
                 count += writer.put_many(pa.table(columns))
         return count
+
+
+def _cast_alone(query: exp.Expr, named: Sequence[Column]) -> exp.Expr:
+    """The query; of VALUES with texts beside other values in a column (``1.5`` and ``'nan'``) each value is
+    cast to the column's type by itself, as the type of all of them may be able to hold none."""
+    if not isinstance(query, exp.Values):
+        return query
+    query = query.copy()
+    for values, column in zip(zip(*(row.expressions for row in query.expressions), strict=True), named, strict=False):
+        if len({isinstance(value, exp.Literal) and value.is_string for value in values}) > 1:
+            for value in values:
+                value.replace(exp.cast(value.copy(), str(column.type), dialect=DEFAULT))
+    return query
 
 
 def _check_given(table: Table, named: Sequence[Column]) -> None:
