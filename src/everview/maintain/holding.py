@@ -30,4 +30,5 @@ def require_holder(store: Store, holder: str) -> None:
         raise StaleEpochError(
             f"the stream was started by {holder}, which does not maintain the store any more",
             detail=f"{found} does" if found else "nobody does",
+            hint="a server in a container must see the processes of its clients: then it knows who is there",
         )

@@ -133,7 +133,9 @@ def prepared(spark: SparkSession) -> SparkSession:
 
 def _equipped(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     if is_remote(spark):
-        _try_again(spark, RETRIES)
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+
+        spark.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
     for name, value in {**_AT_RUNTIME, **settings}.items():
         spark.conf.set(name, value)
     spark.dataSource.register(LogSource)
@@ -144,13 +146,7 @@ def _equipped(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 def gone(spark: SparkSession) -> None:
     """A server of Spark Connect does not answer: it is not worth trying again."""
     if is_remote(spark):
-        _try_again(spark, 0)
-
-
-def _try_again(spark: SparkSession, times: int) -> None:
-    from pyspark.sql.connect.client.retries import DefaultPolicy
-
-    spark.client.set_retry_policies([DefaultPolicy(max_retries=times)])
+        spark.client.set_retry_policies([])
 
 
 if __name__ == "__main__":
