@@ -164,10 +164,8 @@ class ConnectServer:
 @contextmanager
 def connect(folder: Path, master: str = "local[2,4]", **settings: str) -> Iterator[ConnectServer]:
     """A server of Spark Connect, started as the documentation says."""
-    from everview.zones.session import FOR_SERVERS
-
+    ours = subprocess.run([sys.executable, "-m", "everview.zones.session"], cwd=ROOT, capture_output=True, check=True)
     settings = {
-        **FOR_SERVERS,
         "spark.connect.grpc.binding.address": HOSTS[0],
         "spark.connect.grpc.binding.port": "0",
         "spark.ui.enabled": "false",
@@ -176,7 +174,8 @@ def connect(folder: Path, master: str = "local[2,4]", **settings: str) -> Iterat
         "spark.driver.extraJavaOptions": QUICK,
         **settings,
     }
-    options = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    options = ours.stdout.decode().split()
+    options += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     name = "org.apache.spark.sql.connect.service.SparkConnectServer"
     with server(folder, "connect", "spark-submit", "--class", name, "--master", master, *options) as found:
         port = found.said(r"Spark Connect server started at: \S*?:(\d+)")[1]

@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from everview.client.database import Database
-from everview.errors import DamagedEntryError, EverviewError, LeaseTakenError, StaleEpochError
+from everview.errors import DamagedEntryError, DefinitionError, EverviewError, LeaseTakenError, StaleEpochError
 from everview.maintain.holding import holder_of, require_holder
 from everview.maintain.maintainer import LEASE
 from everview.zones.pipeline import Pipeline
@@ -166,6 +166,13 @@ def test_through_spark_connect(tmp_path: Path, subtests: pytest.Subtests) -> Non
                 part(Through(server, spark, folder, db))
         gone(spark)
         spark.stop()
+
+
+def test_the_packages_that_spark_connect_needs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.sql.connect.session", None)
+    with pytest.raises(DefinitionError, match="needs packages") as found:
+        new_session("sc://127.0.0.1:1")
+    assert found.value.hint == "pip install everview[connect]"
 
 
 def test_work_for_somebody_who_is_gone_is_refused(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from everview.change.frontier import Slice
 from everview.client.database import Database
+from everview.errors import DefinitionError
 from everview.log.shares import Share
 from everview.log.source import LogReader
+from everview.maintain.servers import set_servers
 from everview.maintain.tasks import EpochTask
 from tests.zones.by_hand import ByHand
 from tests.zones.shop import trade, write
@@ -50,6 +52,28 @@ def test_growth_begins_an_epoch_and_its_number_is_the_offset(shop: Database, rea
     (rows,) = reader.read(partition)
     slices = [Slice(row["node"], row["after"], row["upto"]) for row in rows.to_pylist()]
     assert slices == list(partition.value.slices) and {row["epoch"] for row in rows.to_pylist()} == {begun.epoch}
+
+
+def test_as_many_tasks_read_logs_as_there_are_servers_now(
+    shop: Database, reader: LogReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("everview.log.shares.WORTH_A_TASK", 1)
+    start = reader.initialOffset()
+    trade(shop, 1, seed=0)
+    _pass(shop, reader, start)
+    trade(shop, 5, seed=1)
+    offset = reader.latestOffset(start, LIMIT)
+    for servers in (1, 3, 4, 2):
+        set_servers(shop.store, servers)
+        assert len(reader.partitions(start, offset)) == servers
+    with pytest.raises(DefinitionError, match="0 view servers"):
+        set_servers(shop.store, 0)
+
+
+def _pass(shop: Database, reader: LogReader, start: dict[str, int | str]) -> None:
+    """The first epoch of a reader is read in one place."""
+    reader.latestOffset(start, LIMIT)
+    _finish(shop)
 
 
 def test_a_batch_that_was_committed_has_no_slices_when_spark_replays_it(shop: Database, reader: LogReader) -> None:
