@@ -33,11 +33,12 @@ def main(path: Path) -> None:
     db = open_shop(path)  # and never closed
     for seed in range(2):
         trade(db, 5, seed)
-        with Watched(path, spark=spark) as pipeline:
-            pipeline.drain()
-            Watched.EPOCHS.inside.clear()
-            trade(db, 5, seed)
-            Watched.EPOCHS.inside.wait(60)
+        pipeline = Watched(path, spark=spark).start()
+        pipeline.drain()
+        Watched.EPOCHS.inside.clear()
+        trade(db, 5, seed)
+        Watched.EPOCHS.inside.wait(60)
+        pipeline.stop(finish=False)
     spark.stop()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -15,17 +16,19 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from everview.client.database import Database
 from everview.errors import DamagedEntryError, DefinitionError, LeaseTakenError, LogTrimmedError
+from everview.maintain.plans import PAUSES
 from everview.store.contract import Begun
 from everview.store.embedded.layout import LOG
 from everview.zones.epoch import SparkEpochs
 from everview.zones.pipeline import Pipeline
 from everview.zones.stage_task import StageTask
 from tests.zones.quiet import Watched
-from tests.zones.shop import assert_all_is_right, open_shop, trade, write
+from tests.zones.shop import assert_all_is_counted, assert_all_is_right, open_shop, trade, write, wrong
 from tests.zones.victim import OPERATIONS
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -82,6 +85,7 @@ def test_a_driver_killed_in_an_epoch_loses_nothing_and_repeats_nothing(
         trade(db, 5, seed=2)
         Pipeline(store, spark=spark, servers=3, operations=OPERATIONS, checkpoint=folder).catch_up()
         assert_all_is_right(db)
+        assert_all_is_counted(db)
 
 
 @dataclass(frozen=True)
@@ -186,10 +190,40 @@ def test_a_pipeline_that_is_stopped_in_an_epoch_is_resumed_by_the_next(
     shop: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
     trade(shop, 10, seed=1)
-    with Watched(tmp_path / "store", spark=spark):
+    Watched.EPOCHS.inside.clear()
+    with pytest.raises(KeyboardInterrupt), Watched(tmp_path / "store", spark=spark):
         assert Watched.EPOCHS.inside.wait(PATIENCE)
+        raise KeyboardInterrupt
     Pipeline(tmp_path / "store", spark=spark).catch_up()
     assert_all_is_right(shop)
+
+
+def test_at_the_end_of_its_block_a_pipeline_finishes_its_epoch_and_begins_no_other(
+    shop: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    trade(shop, 10, seed=1)
+    with Watched(tmp_path / "store", spark=spark, operations=20) as pipeline:
+        pipeline.drain(timeout=PATIENCE)
+        Watched.EPOCHS.inside.clear()
+        trade(shop, 20, seed=2)
+        assert Watched.EPOCHS.inside.wait(PATIENCE)
+        begun = shop.store.views.begun("main")
+    views = shop.store.views
+    assert views.begun("main") is None and not wrong(shop)
+    assert begun is None or begun.epoch <= views.committed("main").epoch
+    assert views.committed("main").frontier < shop.store.log.latest(), "the rest is for the next one"
+    assert not shop.store.metadata.documents(PAUSES)[1], "whoever comes next begins epochs at once"
+    with Pipeline(tmp_path / "store", spark=spark) as pipeline:
+        pipeline.drain(timeout=PATIENCE)
+    assert_all_is_right(shop)
+
+
+def test_what_has_failed_is_told_at_the_end_of_the_block(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+    trade(shop, 2, seed=1)
+    with pytest.raises(DamagedEntryError, match="group 7"), Broken(tmp_path / "store", spark=spark) as pipeline:
+        assert pipeline._query is not None
+        with contextlib.suppress(StreamingQueryException):
+            pipeline._query.awaitTermination(int(PATIENCE))
 
 
 def test_logs_without_before_images(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ from typing import Annotated
 import typer
 
 import everview
+from everview.cli.commands.demo import demo
 from everview.cli.commands.run import run
 from everview.cli.commands.sql import sql
 from everview.cli.commands.status import status
 from everview.cli.console import show_error
 from everview.errors import EverviewError
 
-COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql)
+COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql, demo)
 """In the order in which ``--help`` lists them."""
 
 app = typer.Typer(
@@ -52,7 +53,7 @@ def everything(
 def main() -> None:
     """The entry point: what goes wrong is told in a few lines."""
     try:
-        app()
+        app(prog_name="everview")
     except EverviewError as error:
         show_error(error)
         sys.exit(1)
