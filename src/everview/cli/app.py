@@ -13,14 +13,13 @@ from typing import Annotated
 import typer
 
 import everview
-from everview.cli.commands.demo import demo
 from everview.cli.commands.run import run
 from everview.cli.commands.sql import sql
 from everview.cli.commands.status import status
 from everview.cli.console import show_error
 from everview.errors import EverviewError
 
-COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql, demo)
+COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql)
 """In the order in which ``--help`` lists them."""
 
 app = typer.Typer(
