@@ -25,15 +25,16 @@ DEADLINE = 60.0
 
 
 class Nursery:
-    """Starts victims quickly, by a process that forks them."""
+    """Starts victims quickly, by a process that forks them: in the roles that are always there, and in
+    those of more modules. ``environment`` is what they find besides our own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *modules: str, **environment: str) -> None:
         self._requests, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._zygote = subprocess.Popen(
-            [sys.executable, "-m", "tests.faults.zygote", str(theirs.fileno())],
+            [sys.executable, "-m", "tests.faults.zygote", str(theirs.fileno()), *modules],
             pass_fds=[theirs.fileno()],
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])} | environment,
         )
         theirs.close()
         self._requests.settimeout(DEADLINE)
@@ -66,6 +67,26 @@ class Victim:
         self.reports: list[str] = []
         self.ended = False
 
+    @property
+    def process(self) -> int:
+        return self._process
+
+    def hear(self, most: int) -> list[str]:
+        """What it has reported since, at most so many reports; waits for none."""
+        before = len(self.reports)
+        while len(self.reports) < before + most and self._receive(0, (before + most - len(self.reports)) * LINE):
+            pass
+        return self.reports[before:]
+
+    def wait(self, seconds: float) -> None:
+        """Wait for a report, but not longer."""
+        if self.ended or not self._receive(seconds):
+            return
+
+    def is_dead(self) -> bool:
+        """Whether it waits to be reaped."""
+        return Path(f"/proc/{self._process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+
     def listen(self, reports: int) -> None:
         """Wait until it has reported so many times in all."""
         end = time.monotonic() + DEADLINE
@@ -73,11 +94,11 @@ class Victim:
             self._receive(max(0.0, end - time.monotonic()))
             assert time.monotonic() < end, "the victim does not go on: somebody killed holds it up"
 
-    def _receive(self, wait: float) -> bool:
+    def _receive(self, wait: float, most: int = 1 << 16) -> bool:
         readable, _, _ = select.select([self._descriptor], [], [], wait)
         if not readable:
             return False
-        data = os.read(self._descriptor, 1 << 16)
+        data = os.read(self._descriptor, most)
         if not data:
             self.ended = True
         self._buffer += data
@@ -98,6 +119,10 @@ class Victim:
             if not self._receive(left):
                 break
         os.kill(self._process, signal.SIGKILL)
+        return self.bury()
+
+    def bury(self) -> list[str]:
+        """Wait for the end of one that is killed, and return all it ever reported."""
         end = time.monotonic() + DEADLINE
         while not self.ended:
             self._receive(max(0.0, end - time.monotonic()))

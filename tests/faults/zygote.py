@@ -4,12 +4,14 @@ One sentence: starting Python and its libraries takes longer than the crash a te
 does it once, and every victim is a fork of it that opens the store anew.
 
 The parent asks over a socket, with the victim's reporting pipe attached; a victim that was
-killed stays a zombie until the parent has it reaped, so its process id means nobody else.
+killed stays a zombie until the parent has it reaped, so its process id means nobody else. Modules
+named on the command line bring roles of their own.
 """
 
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import json
 import os
 import signal
@@ -58,4 +60,6 @@ def _live(request: dict[str, object], reports: Reports) -> None:
 
 
 if __name__ == "__main__":
+    for module in sys.argv[2:]:
+        ROLES |= importlib.import_module(module).ROLES
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,145 @@
+"""Who lives in the town and is killed: drivers, writers, trimmers; and a reader who watches.
+
+One sentence: each is forked from a process that has imported everything, wraps the calls at which it
+may die, and reports what it has done; a driver starts its Java machine ahead of time and then waits to
+be told to begin.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import select
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from everview.errors import EverviewError
+from everview.zones.pipeline import Pipeline
+from everview.zones.session import new_session
+from tests.faults.dying_source import DyingSource
+from tests.faults.points import FOLDER, install
+from tests.faults.town import disagreement, next_step, open_town, step
+from tests.faults.victims import LINE, Arguments, Reports
+
+OPERATIONS = 1000
+CHECKED = 0.05
+"""Seconds between two looks at whether a pipeline still runs."""
+DRIVER = "EVERVIEW_FAULT_DRIVER"
+"""The variable by which the processes that a driver has started are known."""
+
+SETTINGS = {
+    "spark.python.daemon.module": "tests.faults.daemon",
+    "spark.task.maxFailures": "1000",
+}
+
+
+class DyingPipeline(Pipeline):
+    """A pipeline whose source may die."""
+
+    def _stream(self, *arguments: Any, **trigger: Any) -> StreamingQuery:
+        self._spark.dataSource.register(DyingSource)
+        return super()._stream(*arguments, **trigger)
+
+
+def drive(reports: Reports, arguments: Arguments) -> None:
+    """Start Spark, wait for the word, and maintain the views until nobody says anything any more. A
+    pipeline that fails is told of and started again."""
+    faulthandler.cancel_dump_traceback_later()
+    install("driver")
+    os.environ[DRIVER] = arguments["mark"]
+    _print_to(Path(arguments["printed"]))
+    spark = new_session(arguments["master"], **SETTINGS, **arguments["settings"], **_environment())
+    reports.send(f"ready {os.getpid()}")
+    with Path(arguments["commands"]).open("rb", buffering=0) as commands:
+        said = _command(commands.fileno(), None)
+        while said != "end":
+            said = _maintain(reports, arguments, spark, commands.fileno())
+    spark.stop()
+
+
+def _maintain(reports: Reports, arguments: Arguments, spark: SparkSession, commands: int) -> str:
+    pipeline = DyingPipeline(
+        arguments["directory"], spark=spark, operations=OPERATIONS, checkpoint=arguments["checkpoint"], wait=60
+    )
+    try:
+        with pipeline:
+            reports.send("running")
+            while True:
+                said = _command(commands, CHECKED)
+                if said.startswith("servers "):
+                    pipeline.servers = int(said.split()[1])
+                elif said:
+                    return said
+                pipeline.check()
+    except EverviewError as error:
+        reports.send(f"stopped {error!s}"[: LINE - 100].replace("\n", " "))
+        return ""
+
+
+def _command(commands: int, wait: float | None) -> str:
+    """The next command, a line; nothing if none comes in time; the end if nobody is there to give one."""
+    if not select.select([commands], [], [], wait)[0]:
+        return ""
+    return os.read(commands, 100).decode().strip() or "end"
+
+
+def _environment() -> dict[str, str]:
+    """What executors, wherever they are started, must find in their environment."""
+    wanted = {"PYTHONPATH": os.environ["PYTHONPATH"], FOLDER: os.environ[FOLDER], DRIVER: os.environ[DRIVER]}
+    return {f"spark.executorEnv.{name}": value for name, value in wanted.items()}
+
+
+def _print_to(path: Path) -> None:
+    with path.open("ab") as file:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(file.fileno(), stream.fileno())
+
+
+def trade(reports: Reports, arguments: Arguments) -> None:
+    """One step after another, each reported when it is done."""
+    install("writer")
+    faulthandler.cancel_dump_traceback_later()
+    with open_town(arguments["directory"]) as db:
+        number = next_step(db, arguments["writer"])
+        while True:
+            step(db, arguments["seed"], arguments["writer"], number)
+            reports.send(f"ack {number}")
+            number += 1
+
+
+def trim(reports: Reports, arguments: Arguments) -> None:
+    """Forget what all views reflect, again and again."""
+    install("trimmer")
+    with open_town(arguments["directory"]) as db:
+        while True:
+            reached = [db.store.views.committed(group.name).frontier for group in db.catalog.groups()]
+            cut = reached[0]
+            for frontier in reached[1:]:
+                cut = cut & frontier
+            db.store.log.trim(cut)
+            reports.send("trimmed")
+
+
+def watch(reports: Reports, arguments: Arguments) -> None:
+    """Take snapshots, as fast as somebody hears of them, and see whether they add up."""
+    faulthandler.cancel_dump_traceback_later()
+    with open_town(arguments["directory"]) as db:
+        while True:
+            with db.snapshot() as snapshot:
+                found = disagreement(snapshot)
+                epoch = snapshot.epoch("total")
+            assert not found, f"a reader saw what never was: {found}"
+            reports.send(f"seen {epoch}")
+
+
+ROLES: dict[str, Callable[[Reports, Arguments], None]] = {
+    "drive": drive,
+    "trade": trade,
+    "trim": trim,
+    "watch": watch,
+}
