@@ -87,7 +87,7 @@ def test_what_is_young_is_kept(db: everview.Database, monkeypatch: pytest.Monkey
     assert operations(db) == 40
     now = time.time()
     for hours, left in [(1.9, 40), (2.1, 1)]:
-        monkeypatch.setattr(trimming.time, "time", lambda hours=hours: now + 3600 * hours)
+        monkeypatch.setattr(time, "time", lambda hours=hours: now + 3600 * hours)
         trim(db)
         assert operations(db) == left
 
