@@ -32,6 +32,7 @@ KEY = "__key_"
 """What key columns are called that subqueries pass on."""
 
 _ONE_BY_ONE = frozenset({"row_number", "lag", "lead", "ntile"})
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Literal)
 _WRAPPED = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 KeyOf = Callable[[str], Sequence[str] | None]
@@ -99,7 +100,8 @@ class _Settling:
         group = query.args.get("group")
         if group is None:
             return []
-        if any(group.args.get(word) for word in ("all", "rollup", "cube", "grouping_sets")):
+        sets = any(group.args.get(word) for word in ("all", "rollup", "cube", "grouping_sets"))
+        if sets or any(isinstance(one, _SETS) for one in group.expressions):
             self._sure = False
             return []
         return [one.copy() for one in group.expressions]

@@ -52,7 +52,8 @@ def _try_rows(select: exp.Select) -> None:
 def _of_rows(select: exp.Select) -> Iterator[exp.Expr]:
     """What is computed of each row that the SELECT reads: by itself, or to be grouped and aggregated."""
     group = select.args.get("group")
-    parts = [*(output.unalias() for output in select.expressions), *(group.expressions if group is not None else ())]
+    groups = [part for one in (group.expressions if group is not None else ()) for part in _grouped(one)]
+    parts = [*(output.unalias() for output in select.expressions), *groups]
     parts += [part.this for part in (select.args.get(place) for place in ("having", "qualify")) if part is not None]
     seen: set[exp.Expr] = set()
     for part in parts:
@@ -60,6 +61,15 @@ def _of_rows(select: exp.Select) -> Iterator[exp.Expr]:
             if not isinstance(one, _SIMPLE) and _can_be_tried(one) and one not in seen:
                 seen.add(one)
                 yield one
+
+
+def _grouped(part: exp.Expr) -> Iterator[exp.Expr]:
+    """What is grouped by, also in grouping sets."""
+    if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+        for one in part.expressions:
+            yield from _grouped(one)
+    else:
+        yield part
 
 
 def _arguments(part: exp.Expr) -> Iterator[exp.Expr]:

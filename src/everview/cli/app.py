@@ -13,13 +13,15 @@ from typing import Annotated
 import typer
 
 import everview
+from everview.cli.commands.rebuild import rebuild
 from everview.cli.commands.run import run
 from everview.cli.commands.sql import sql
 from everview.cli.commands.status import status
+from everview.cli.commands.verify import verify
 from everview.cli.console import show_error
 from everview.errors import EverviewError
 
-COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql)
+COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql, verify, rebuild)
 """In the order in which ``--help`` lists them."""
 
 app = typer.Typer(
