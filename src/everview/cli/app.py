@@ -14,6 +14,8 @@ import typer
 
 import everview
 from everview.cli.commands.rebuild import rebuild
+from everview.cli.commands.dump import dump
+from everview.cli.commands.load import load
 from everview.cli.commands.run import run
 from everview.cli.commands.sql import sql
 from everview.cli.commands.status import status

@@ -1,0 +1,137 @@
+"""``everview dump``: a table, a view or the answer to a query into a file.
+
+One sentence: all rows are of one snapshot, and a file is there when it is whole, not before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
+
+from everview.cli.console import console
+from everview.cli.files import STREAM, Format, format_of
+
+if TYPE_CHECKING:
+    from everview.client.database import Database
+    from everview.client.result import Result
+    from everview.client.snapshots import Snapshot
+
+
+def dump(
+    path: Annotated[Path, typer.Argument(help="The directory of the store.", show_default=False)],
+    operands: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[TABLE|VIEW] FILE",
+            help="What to dump, unless --query says so, and the file; - is standard output.",
+            show_default=False,
+        ),
+    ],
+    query: Annotated[
+        str | None, typer.Option(metavar="SELECT...", help="Dump the rows of a query.", show_default=False)
+    ] = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="What the file is to be.", show_default="what its name says")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="What was dumped as JSON.")] = False,
+) -> None:
+    """Write all rows of a table, a view or a query to a file of Parquet, CSV or JSON Lines.
+
+    Views are as of their last epoch; all rows belong to one version of the store.
+
+    [dim]Example:[/dim] everview dump ./shop totals totals.parquet
+    """
+    if len(operands) != (2 if query is None else 1):
+        raise typer.BadParameter("give a table or view and a file, or --query and a file")
+    file = operands[-1]
+    known = form or format_of(file)
+    if known is None:
+        raise typer.BadParameter(f"the name of {file} does not say what it is: add --format parquet, csv or jsonl")
+    if file == STREAM and known is Format.PARQUET:
+        raise typer.BadParameter("Parquet is not written to standard output: give a file")
+    if file == STREAM and as_json:
+        raise typer.BadParameter("--json is printed where the rows go: choose one of it and -")
+    from everview.client.database import open as open_database
+
+    began = time.monotonic()
+    with open_database(path, create=False) as db, db.snapshot() as snapshot:
+        result, total = _rows(db, snapshot, operands[0], query)
+        with result, _whole_file(file) as stream:
+            rows = _write(stream, known, result, file, total)
+    seconds = time.monotonic() - began
+    if as_json:
+        print(json.dumps({"file": file, "rows": rows, "seconds": round(seconds, 3)}))
+    elif file != STREAM:
+        console().print(f"{rows:,} row{'' if rows == 1 else 's'} to {file} in {seconds:.1f} s")
+
+
+def _rows(db: Database, snapshot: Snapshot, name: str, query: str | None) -> tuple[Result, int | None]:
+    """What is asked for, and how many rows that is where it is known."""
+    from everview.catalog import NamedQuery, ViewDefinition
+    from everview.catalog.names import unknown
+    from everview.plan.expressions import quoted
+    from everview.store.contract import Table
+
+    if query is not None:
+        return snapshot.sql(query), None
+    definitions = db.catalog.definitions()
+    found = definitions.find(name)
+    if isinstance(found, Table):
+        table = snapshot.table(found.name)
+        return table.scan(), table.count()
+    if isinstance(found, ViewDefinition):
+        return snapshot.view(found.name).scan(), None
+    if isinstance(found, NamedQuery):
+        return snapshot.sql(f"SELECT * FROM {quoted(found.name)}"), None
+    raise unknown("table or view", name, definitions.names())
+
+
+def _write(stream: IO[bytes], form: Format, result: Result, file: str, total: int | None) -> int:
+    from everview.cli.files import writer
+    from everview.cli.progress import bar
+    from everview.errors import InputError
+
+    twice = next((name for name in result.names if result.names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two columns have the name {twice!r}", hint="give them names of their own with AS")
+    rows = 0
+    out = writer(stream, form, result.columns)
+    with bar(file, total) as advance:
+        for batch in result.batches():
+            out.write(batch)
+            rows += len(batch)
+            advance(rows, rows)
+    out.close()
+    return rows
+
+
+@contextmanager
+def _whole_file(file: str) -> Iterator[IO[bytes]]:
+    """A file that takes its name when all of it is written."""
+    from everview.errors import InputError
+
+    if file == STREAM:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    final = Path(file)
+    partial = final.with_name(f".{final.name}.partial")
+    try:
+        stream = partial.open("wb")
+    except OSError as error:
+        raise InputError(f"{file} cannot be written", detail=error.strerror) from None
+    try:
+        with stream:
+            yield stream
+        partial.replace(final)
+    except OSError as error:
+        raise InputError(f"{file} cannot be written", detail=error.strerror or str(error)) from None
+    finally:
+        partial.unlink(missing_ok=True)

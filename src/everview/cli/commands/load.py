@@ -1,0 +1,188 @@
+"""``everview load``: rows of files into a table.
+
+One sentence: rows are put batch by batch, each batch is there as a whole or not at all, and what does not fit
+is told with its file, row and column.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from everview.cli.console import console
+from everview.cli.files import STREAM, Format, Reader, format_of
+
+if TYPE_CHECKING:
+    from everview.change.types import Type
+    from everview.cli.files import Rows
+    from everview.client.database import Database
+    from everview.client.tables import TableHandle
+    from everview.errors import EverviewError
+
+BATCH = 100_000
+
+
+def load(
+    path: Annotated[Path, typer.Argument(help="The directory of the store.", show_default=False)],
+    table: Annotated[str, typer.Argument(help="The table.", show_default=False)],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Files; - is standard input.", show_default=False)
+    ],
+    form: Annotated[
+        Format | None, typer.Option("--format", help="What the files are.", show_default="what their names say")
+    ] = None,
+    create: Annotated[
+        bool, typer.Option("--create", help="Make the table, and the store, where they are not there.")
+    ] = False,
+    key: Annotated[
+        str | None, typer.Option(metavar="a,b", help="With --create: the columns of the key.", show_default="no key")
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Rows that take effect together.")] = BATCH,
+    as_json: Annotated[bool, typer.Option("--json", help="What was loaded as JSON.")] = False,
+) -> None:
+    """Load rows of Parquet, CSV or JSON Lines into a table.
+
+    A row whose key is there already is changed: columns that the file does not have keep their values.
+    When a row does not fit, the batches before it are there, and its own is not.
+
+    [dim]Example:[/dim] everview load ./shop orders orders.parquet --create --key id
+    """
+    if key is not None and not create:
+        raise typer.BadParameter("--key goes with --create: a table that is there has its key")
+    forms = [_format(file, form) for file in files]
+    from everview.client.database import open as open_database
+
+    began = time.monotonic()
+    loaded: list[dict[str, object]] = []
+    with open_database(path, create=create) as db:
+        for file, known in zip(files, forms, strict=True):
+            loaded.append({"file": file, "rows": _load(db, table, file, known, key if create else None, create, batch)})
+        db.sync()
+    seconds = time.monotonic() - began
+    total = sum(int(str(one["rows"])) for one in loaded)
+    if as_json:
+        print(json.dumps({"table": table, "rows": total, "files": loaded, "seconds": round(seconds, 3)}))
+    else:
+        console().print(f"{total:,} row{'' if total == 1 else 's'} into {table} in {seconds:.1f} s")
+
+
+def _format(file: str, form: Format | None) -> Format:
+    found = form or format_of(file)
+    if found is None:
+        raise typer.BadParameter(f"the name of {file} does not say what it is: add --format parquet, csv or jsonl")
+    if file == STREAM and found is Format.PARQUET:
+        raise typer.BadParameter("Parquet is read from its end: give a file, not standard input")
+    if file != STREAM and not Path(file).is_file():
+        raise typer.BadParameter(f"there is no file {file}")
+    return found
+
+
+def _load(db: Database, table: str, file: str, form: Format, key: str | None, create: bool, size: int) -> int:
+    from everview.cli.files import reader
+    from everview.cli.progress import bar
+    from everview.errors import InputError
+
+    source = reader(file, form)
+    try:
+        if create:
+            _create(db, table, source, key)
+        handle = db.table(table)
+        kinds = _types(file, source, handle)
+        rows = 0
+        with bar(file, source.size) as advance, _after(file, lambda: rows):
+            for batch in source.batches(kinds, size):
+                try:
+                    handle.put_many(batch)
+                except InputError as error:
+                    raise _placed(db, handle, batch, file, rows, error) from None
+                rows += len(batch)
+                advance(rows if form is Format.PARQUET else source.done(), rows)
+        return rows
+    finally:
+        source.close()
+
+
+def _create(db: Database, table: str, source: Reader, key: str | None) -> None:
+    from everview.change.schema import Schema
+    from everview.errors import DuplicateObjectError
+
+    names = [name.strip() for name in key.split(",")] if key else []
+    there = db.catalog.definitions().find(table)
+    if there is None:
+        db.create_table(table, source.types(), names, if_not_exists=True)
+    schema = db.table(table).schema
+    own: Sequence[str] = () if schema.hidden_key else schema.key
+    if names and list(own) != names:
+        assert isinstance(schema, Schema)
+        has = f"the key ({', '.join(own)})" if own else "no key"
+        raise DuplicateObjectError(f"table {table} is there already, with {has}", hint="leave out --key")
+
+
+def _types(file: str, source: Reader, table: TableHandle) -> Mapping[str, Type]:
+    """The type of each column of the table; one of the file that the table does not have is an error."""
+    from everview.errors import UnknownColumnError
+
+    kinds = {column.name: column.type for column in table.schema.shown}
+    odd = [name for name in source.names if name not in kinds]
+    if odd:
+        raise UnknownColumnError(
+            f"{file} has a column {odd[0]}, and table {table.name} has none of that name",
+            hint=f"the columns are {', '.join(kinds)}",
+        )
+    return kinds
+
+
+@contextmanager
+def _after(file: str, rows: Any) -> Iterator[None]:
+    """An error in the middle of a file says what is loaded already."""
+    from everview.errors import EverviewError
+
+    try:
+        yield
+    except EverviewError as error:
+        if rows():
+            said = f"the first {rows():,} rows of {file} are in the table"
+            error.detail = said if error.detail is None else f"{error.detail}\n       {said}"
+        raise
+
+
+def _placed(
+    db: Database, table: TableHandle, batch: Rows, file: str, before: int, error: EverviewError
+) -> EverviewError:
+    """An error about a batch that says in which row of the file it is: found by halving. Nothing of what
+    is tried is written."""
+    if _refused(db, table, batch[:0]):
+        error.message = f"{file}: {error.message}"
+        return error
+    low, high = 0, len(batch)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if (found := _refused(db, table, batch[low:middle])) is not None:
+            high, error = middle, found
+        else:
+            low = middle
+    error = _refused(db, table, batch[low:high]) or error
+    error.message = f"{file}, row {before + low + 1}: {error.message}"
+    return error
+
+
+class _Tried(Exception):
+    pass
+
+
+def _refused(db: Database, table: TableHandle, rows: Rows) -> EverviewError | None:
+    from everview.errors import InputError
+
+    try:
+        with suppress(_Tried), db.batch() as batch:
+            batch.table(table.name).put_many(rows)
+            raise _Tried
+    except InputError as error:
+        return error
+    return None

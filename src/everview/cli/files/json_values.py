@@ -1,0 +1,153 @@
+"""Values of our types, read from JSON.
+
+One sentence: what JSON has is itself, and what it has not is text, or a list of parts, as
+:func:`everview.cli.plain.plain` writes it.
+
+| type | in JSON |
+|---|---|
+| integers, BOOLEAN, VARCHAR | themselves |
+| REAL, DOUBLE | numbers; ``"nan"``, ``"inf"``, ``"-inf"`` |
+| DECIMAL | text, so that nothing is rounded; numbers are read too |
+| DATE, TIME, TIMESTAMP, TIMESTAMPTZ | text of ISO 8601 |
+| BLOB | text in hexadecimal |
+| INTERVAL | ``[months, days, nanoseconds]`` |
+| UUID, JSON | text; a value that is no text is read as the JSON it is |
+| lists, structs | lists, objects |
+| maps | objects, their keys as text; lists of pairs where keys are nested |
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from everview.change.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    FLOATS,
+    HUGEINT,
+    INTEGERS,
+    JSON,
+    VARCHAR,
+    Kind,
+    Type,
+    list_of,
+)
+
+Read: TypeAlias = Callable[[Any], Any]
+
+# ------------------------------------------------------------------ in
+
+
+def read(kind: Type) -> Read:
+    """What turns JSON into values of a type that a table then checks; it raises ValueError, TypeError or
+    LookupError where it cannot."""
+    if kind.kind is Kind.LIST:
+        item = read(kind.item)
+        return lambda value: None if value is None else [item(one) for one in _listed(value)]
+    if kind.kind is Kind.STRUCT:
+        fields = {name: read(child) for name, child in kind.children}
+        return lambda value: None if value is None else {name: fields[name](one) for name, one in value.items()}
+    if kind.kind is Kind.MAP:
+        key, held = (read(child) for _, child in kind.children)
+        return lambda value: None if value is None else [(key(one), held(two)) for one, two in _pairs(value)]
+    return _or_null(_SCALARS.get(kind.kind, _unchanged))
+
+
+def _or_null(reading: Read) -> Read:
+    return lambda value: None if value is None else reading(value)
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("a list is expected")
+    return value
+
+
+def _pairs(value: Any) -> Iterable[Any]:
+    return value.items() if isinstance(value, dict) else _listed(value)
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        if value != value.to_integral_value():
+            raise ValueError("it is not a whole number")
+        return int(value)
+    return int(value) if isinstance(value, str) else value
+
+
+def _float(value: Any) -> Any:
+    return float(value) if isinstance(value, str | Decimal) else value
+
+
+def _decimal(value: Any) -> Any:
+    try:
+        return Decimal(value) if isinstance(value, str) else value
+    except InvalidOperation:
+        raise ValueError("it is not a number") from None
+
+
+def _boolean(value: Any) -> Any:
+    return {"true": True, "false": False}.get(value, value) if isinstance(value, str) else value
+
+
+def _json(value: Any) -> Any:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_number)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return float(value)
+    raise TypeError
+
+
+_SCALARS: dict[Kind, Read] = {
+    **dict.fromkeys(INTEGERS, _integer),
+    **dict.fromkeys(FLOATS, _float),
+    Kind.BOOLEAN: _boolean,
+    Kind.DECIMAL: _decimal,
+    Kind.BLOB: bytes.fromhex,
+    Kind.DATE: datetime.date.fromisoformat,
+    Kind.TIME: datetime.time.fromisoformat,
+    Kind.TIMESTAMP: datetime.datetime.fromisoformat,
+    Kind.TIMESTAMPTZ: datetime.datetime.fromisoformat,
+    Kind.INTERVAL: pa.MonthDayNano,
+    Kind.JSON: _json,
+}
+
+# ------------------------------------------------------------------ which type
+
+
+def guessed(values: Sequence[Any]) -> Type:
+    """A type for these values of JSON: what all of them are, else JSON; text where all are null. Raises
+    ValueError where texts stand beside others: in a JSON column a text is JSON, and these are not."""
+    seen = [value for value in values if value is not None]
+    kinds = {type(value) for value in seen}
+    if not kinds or kinds == {str}:
+        return VARCHAR
+    if kinds == {bool}:
+        return BOOLEAN
+    if kinds == {int}:
+        return BIGINT if all(-(1 << 63) <= value < 1 << 63 for value in seen) else HUGEINT
+    if kinds <= {int, float, Decimal}:
+        return DOUBLE
+    if kinds == {list}:
+        return list_of(guessed([item for value in seen for item in value]))
+    if kinds == {dict} and any(seen):
+        names = dict.fromkeys(name for value in seen for name in value)
+        if len({name.lower() for name in names}) == len(names):
+            fields = tuple((name, guessed([value.get(name) for value in seen])) for name in names)
+            return Type(Kind.STRUCT, children=fields)
+    if str in kinds:
+        raise ValueError("some values are texts and some are not")
+    return JSON

@@ -1,0 +1,90 @@
+"""Parquet: every value of every type, and the types themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from everview.change.types import Type
+from everview.cli.files import rebatched
+from everview.cli.files.arrow_types import sql_type
+from everview.cli.files.intervals import for_file, from_file
+from everview.client.result import ResultColumn
+from everview.errors import InputError
+
+GROUP = 100_000
+"""Rows of a row group."""
+
+
+class ParquetReader:
+    """Rows of a Parquet file, as many at a time as are asked for."""
+
+    def __init__(self, file: str) -> None:
+        self._name = file
+        self._done = 0
+        try:
+            self._file = pq.ParquetFile(file)
+        except (OSError, pa.ArrowException) as error:
+            raise self._unreadable(error) from None
+        self._schema = self._file.schema_arrow
+        self.names = tuple(self._schema.names)
+        self.size: int | None = self._file.metadata.num_rows
+
+    def types(self) -> Mapping[str, Type]:
+        return {field.name: sql_type(field.type) for field in self._schema}
+
+    def batches(self, types: Mapping[str, Type], rows: int) -> Iterator[pa.Table]:
+        return rebatched(self._tables(rows), rows)
+
+    def _tables(self, rows: int) -> Iterator[pa.Table]:
+        batches = self._file.iter_batches(batch_size=min(rows, GROUP))
+        while True:
+            try:
+                batch = next(batches, None)
+            except (OSError, pa.ArrowException) as error:
+                raise self._unreadable(error) from None
+            if batch is None:
+                return
+            self._done += len(batch)
+            yield pa.table([from_file(array) for array in batch.columns], names=batch.schema.names)
+
+    def done(self) -> int:
+        return self._done
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _unreadable(self, error: Exception) -> InputError:
+        return InputError(f"{self._name} cannot be read as Parquet", detail=str(error).partition("\n")[0])
+
+
+class ParquetWriter:
+    """A Parquet file of columns with exactly their types."""
+
+    def __init__(self, stream: Any, columns: Sequence[ResultColumn]) -> None:
+        self._names = [column.name for column in columns]
+        empty = [for_file(pa.nulls(0, column.type.arrow)) for column in columns]
+        schema = pa.schema([pa.field(name, array.type) for name, array in zip(self._names, empty, strict=True)])
+        self._writer = pq.ParquetWriter(stream, schema, compression="zstd")
+        self._schema = schema
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        arrays = [for_file(array) for array in batch.columns]
+        self._waiting.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._rows += len(batch)
+        if self._rows >= GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema), row_group_size=self._rows or None)
+        self._waiting, self._rows = [], 0
+
+    def close(self) -> None:
+        if self._rows:
+            self._flush()
+        self._writer.close()
