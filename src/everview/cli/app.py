@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 
 import everview
-from everview.cli.commands.rebuild import rebuild
 from everview.cli.commands.dump import dump
 from everview.cli.commands.load import load
+from everview.cli.commands.rebuild import rebuild
 from everview.cli.commands.run import run
 from everview.cli.commands.sql import sql
 from everview.cli.commands.status import status
@@ -23,7 +23,7 @@ from everview.cli.commands.verify import verify
 from everview.cli.console import show_error
 from everview.errors import EverviewError
 
-COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql, verify, rebuild)
+COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql, verify, rebuild, load, dump)
 """In the order in which ``--help`` lists them."""
 
 app = typer.Typer(
