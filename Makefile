@@ -20,8 +20,8 @@ $(STAMP): pyproject.toml requirements.lock scripts/setup
 java:
 	@scripts/java
 
-demo: setup ## one view maintained on Spark, from a writer to a reader, checked at the end
-	$(BIN)/python -m everview.cli.demo
+demo: setup ## a shop with five views on Spark under a live writer; the pipeline is killed, every row is checked
+	$(BIN)/everview demo
 
 test: setup ## all tests, on all cores (PYTEST='-k name' for some, JOBS=0 for one after another)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PYTEST)

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 import everview
+from everview.cli.commands.demo import demo
 from everview.cli.commands.dump import dump
 from everview.cli.commands.load import load
 from everview.cli.commands.rebuild import rebuild
@@ -23,7 +24,7 @@ from everview.cli.commands.verify import verify
 from everview.cli.console import show_error
 from everview.errors import EverviewError
 
-COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql, verify, rebuild, load, dump)
+COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql, verify, rebuild, load, dump, demo)
 """In the order in which ``--help`` lists them."""
 
 app = typer.Typer(
