@@ -1,30 +1,27 @@
 """``everview sql``: execute statements.
 
 One sentence: the statements of a text or a file are executed one after another, and the rows of the last
-one are printed as a table, as JSON or as CSV.
+one are printed as a table, as JSON or as CSV; without any, a terminal becomes a shell.
 """
 
 from __future__ import annotations
 
 import csv
-import datetime
-import itertools
 import json
-import math
 import sys
-from collections.abc import Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from everview.cli.console import console
+from everview.cli.grid import ROWS, draw, shown
+from everview.cli.plain import plain
 
 if TYPE_CHECKING:
     from everview.client.result import Result
 
-SHOWN = 1000
+SHOWN = ROWS
 """Rows of a table for people; a wider question is for JSON or CSV."""
 
 
@@ -44,16 +41,19 @@ def sql(
     ] = None,
     create: Annotated[bool, typer.Option("--create", help="Make the store if the directory is new.")] = False,
 ) -> None:
-    """Execute SQL statements, and print the rows of the last one.
+    """Execute SQL statements, and print the rows of the last one. Without any, on a terminal: a shell for them.
 
     Ends with 1 when a statement fails: those before it have taken effect.
 
     [dim]Example:[/dim] everview sql ./shop -c "SELECT * FROM totals WHERE customer = 7"
     """
-    if (file is None) == (text is None):
-        raise typer.BadParameter("give either -c and statements, or a file of them")
     if as_json and as_csv:
         raise typer.BadParameter("choose one of --json and --csv")
+    if file is None and text is None and not as_json and not as_csv and sys.stdin.isatty() and sys.stdout.isatty():
+        _shell(path, dialect, fresh, create)
+        return
+    if (file is None) == (text is None):
+        raise typer.BadParameter("give either -c and statements, or a file of them; without, on a terminal, a shell")
     asked = _statements(file) if text is None else text
     from everview.client.database import open as open_database
 
@@ -66,6 +66,14 @@ def sql(
             _print_csv(result)
         elif result.columns:
             _print_table(result)
+
+
+def _shell(path: Path, dialect: str | None, fresh: bool, create: bool) -> None:
+    from everview.cli.shell import Shell
+    from everview.client.database import open as open_database
+
+    with open_database(path, create=create) as db:
+        Shell(db, path, dialect=dialect, fresh=fresh).run()
 
 
 def _statements(file: Path | None) -> str:
@@ -84,24 +92,13 @@ def _statements(file: Path | None) -> str:
 
 
 def _print_table(result: Result) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in result.names:
-        table.add_column(Text(name))
-    rows = iter(result)
-    for row in itertools.islice(rows, SHOWN):
-        table.add_row(*(Text("NULL", "dim") if value is None else Text(_shown(value)) for value in row))
-    more = next(rows, None) is not None
-    console().print(table)
-    count = f"{table.row_count:,} row{'' if table.row_count == 1 else 's'}"
-    console().print(f"the first {count}; --json and --csv print all" if more else count)
-
-
-def _shown(value: object) -> str:
-    return json.dumps(plain(value), ensure_ascii=False) if isinstance(value, dict | list) else str(value)
+    out = console()
+    drawn = draw(result, sys.stdout, out.width if out.is_terminal else None, SHOWN)
+    count = f"{drawn.rows:,} row{'' if drawn.rows == 1 else 's'}"
+    said = [f"the first {count}" if drawn.more else count, drawn.missing()]
+    if drawn.more or drawn.missing():
+        said.append("--json and --csv print all")
+    out.print("; ".join(filter(None, said)))
 
 
 def _print_json(result: Result) -> None:
@@ -114,23 +111,4 @@ def _print_csv(result: Result) -> None:
     if result.columns:
         writer.writerow(result.names)
     for row in result:
-        writer.writerow("" if value is None else _shown(value) for value in row)
-
-
-def plain(value: object) -> object:
-    """A value as JSON has it: exact numbers, times and bytes as text."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {str(plain(key)): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return str(value)
+        writer.writerow("" if value is None else shown(value) for value in row)

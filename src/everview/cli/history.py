@@ -1,0 +1,61 @@
+"""What was typed into the shell, for the next time.
+
+One sentence: the last statements are kept in a file that only its user reads, and shells that are open at the
+same time add to it one after the other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+KEPT = 1000
+"""Lines that are kept."""
+
+
+def history_file() -> Path:
+    """In the user's directory for what programs remember."""
+    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(home) / "everview" / "sql_history"
+
+
+class History:
+    """The lines that readline offers again."""
+
+    def __init__(self, readline: ModuleType, file: Path, kept: int = KEPT) -> None:
+        self._readline = readline
+        self._file = file
+        self._kept = kept
+        self._added = 0
+        readline.set_auto_history(False)
+        readline.clear_history()
+        if file.is_file():
+            readline.read_history_file(file)
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Remember lines, unless the last one is the same."""
+        last = self._readline.get_current_history_length()
+        if len(lines) == 1 and last and self._readline.get_history_item(last) == lines[0]:
+            return
+        for line in lines:
+            self._readline.add_history(line)
+        self._added += len(lines)
+
+    def save(self) -> None:
+        """Add what is new to the file, and cut the file to what is kept."""
+        if not self._added:
+            return
+        self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file.touch(mode=0o600)
+        self._readline.append_history_file(self._added, self._file)
+        self._added = 0
+        self._readline.clear_history()
+        self._readline.read_history_file(self._file)
+        if self._readline.get_current_history_length() > self._kept:
+            cut = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+            cut.touch(mode=0o600)
+            self._readline.set_history_length(self._kept)
+            self._readline.write_history_file(cut)
+            cut.replace(self._file)
