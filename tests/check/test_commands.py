@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ SHOP = """
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Path]:
+def store(tmp_path: Path) -> Path:
     with everview.open(tmp_path / "store", durability="none") as db:
         db.sql(SHOP)
     return tmp_path / "store"

@@ -43,6 +43,14 @@ class Part:
 WHOLE = Part()
 
 
+@dataclass(frozen=True)
+class _Undone:
+    """The keys that were written after a frontier, and the rows that were there under them."""
+
+    keys: pa.Array
+    rows: pa.Table
+
+
 class BaseRows:
     """A table, or a part of it, at a frontier that a snapshot has reached."""
 
@@ -61,30 +69,30 @@ class BaseRows:
 
     def scan(self) -> Iterator[pa.RecordBatch]:
         """The rows, block by block; those that were written since come last."""
-        touched = self._undone
-        after, upto = self._part.after, self._part.upto
-        start = None if after is None else self._codec.decode(after)
+        start = None if self._part.after is None else self._codec.decode(self._part.after)
         for batch in self._snapshot.table(self.table).scan(start=start):
-            whole = len(batch)
-            if touched is not None or after is not None or upto is not None:
-                keys = self._codec.encode_columns([batch.column(name) for name in self.table.schema.key])
-                inside = _within(keys, self._part)
-                past = upto is not None and bool(len(keys)) and keys[-1].as_py() > upto
-                if touched is not None:
-                    inside = pc.and_(inside, pc.invert(pc.is_in(keys, value_set=touched[KEY])))
-                batch = batch.filter(inside)
-                if past:
-                    yield from _typed([batch], self.schema)
-                    break
-            if len(batch) or not whole:
-                yield from _typed([batch], self.schema)
-        if touched is not None:
-            found = touched["rows"]
-            yield from _typed(found.to_batches(), self.schema)
+            rows, more = self._kept(batch)
+            if len(rows):
+                yield pa.RecordBatch.from_arrays(rows.columns, schema=self.schema)
+            if not more:
+                break
+        if self._undone is not None:
+            yield from self._undone.rows.to_batches()
+
+    def _kept(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, bool]:
+        """The rows of a block that are in the part and were not written since; whether more may follow."""
+        if self._undone is None and self._part == WHOLE:
+            return batch, True
+        keys = self._codec.encode_columns([batch.column(name) for name in self.table.schema.key])
+        more = self._part.upto is None or not len(keys) or keys[-1].as_py() <= self._part.upto
+        inside = _within(keys, self._part)
+        if self._undone is not None:
+            inside = pc.and_(inside, pc.invert(pc.is_in(keys, value_set=self._undone.keys)))
+        return batch.filter(inside), more
 
     @cached_property
-    def _undone(self) -> dict[str, pa.Array | pa.Table] | None:
-        """The keys that were written after the frontier, and the rows that were there under them."""
+    def _undone(self) -> _Undone | None:
+        """What was written after the frontier; None where nothing was."""
         first: pa.Table | None = None
         for piece in self._pieces():
             content = self._store.log.read(piece, [self.table])
@@ -106,10 +114,9 @@ class BaseRows:
                     first = _earliest(entries if first is None else pa.concat_tables([first, entries]))
         if first is None:
             return None
-        names = self.table.schema.names
-        columns = [first[name if name in self.table.schema.key else OLD + name] for name in names]
-        rows = pa.table(columns, schema=self.schema).filter(first[HAD])
-        return {KEY: first[KEY].combine_chunks(), "rows": rows}
+        schema = self.table.schema
+        columns = [first[name if name in schema.key else OLD + name] for name in schema.names]
+        return _Undone(first[KEY].combine_chunks(), pa.table(columns, schema=self.schema).filter(first[HAD]))
 
     def _pieces(self) -> Iterator[Slice]:
         for whole in self._frontier.slices_to(self._snapshot.frontier):
@@ -145,8 +152,3 @@ def _within(keys: pa.Array | pa.ChunkedArray, part: Part) -> pa.Array:
     if part.upto is not None:
         found = pc.and_(found, pc.less_equal(keys, pa.scalar(part.upto, pa.large_binary())))
     return found
-
-
-def _typed(batches: list[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield batch if batch.schema == schema else pa.RecordBatch.from_arrays(batch.columns, schema=schema)

@@ -6,7 +6,6 @@ that SQL leaves open, or the view cannot be recomputed: then nobody knows, and t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -15,7 +14,7 @@ import pyarrow as pa
 from everview.catalog import Maintained
 from everview.change.frontier import Frontier
 from everview.check.compare import Compared
-from everview.check.recompute import Recomputed, Rows, Unknown, Workspace
+from everview.check.recompute import Recomputed, Rows, Unknown, Watched, Workspace
 from everview.check.report import Verdict, ViewReport
 from everview.errors import EverviewError
 
@@ -31,25 +30,6 @@ class Case:
     """What it is known to lack."""
 
 
-class Shown:
-    """What a view shows, as a stream that remembers why it broke off."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-        self.schema = rows.schema
-        self.failure: Exception | None = None
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return pa.RecordBatchReader.from_batches(self.schema, self.scan()).__arrow_c_stream__(requested_schema)
-
-    def scan(self) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from self._rows.scan()
-        except Exception as error:
-            self.failure = error
-            raise
-
-
 def judged(workspace: Workspace, case: Case, rows: Rows, samples: int) -> ViewReport:
     """What is to be said of a view, given the rows that it shows."""
     said = _begun(case)
@@ -57,7 +37,7 @@ def judged(workspace: Workspace, case: Case, rows: Rows, samples: int) -> ViewRe
         recomputed = workspace.recomputed(case.one)
     except Unknown as reason:
         return _with(said, Verdict.UNDECIDED, reason=str(reason))
-    shown = Shown(rows)
+    shown = Watched(rows)
     try:
         found = workspace.compared(recomputed, shown, samples)
         if found.missing and case.set_aside and not recomputed.left_out:

@@ -148,7 +148,8 @@ class ViewQuery:
         """What is asked first."""
         own_words = has_ties(self._tree) or any(called(node) in TIME_WINDOWS for node in self._tree.walk())
         named = any(isinstance(source.of, NamedQuery) for source in self.sources)
-        if own_words or named or open_orders(self._tree, "") or self._sums:
+        positional = any(join.method.upper() == "POSITIONAL" for join in self._tree.find_all(exp.Join))
+        if own_words or named or positional or open_orders(self._tree, "") or self._sums:
             return self._said()
         return Question(self._text)
 

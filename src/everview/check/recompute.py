@@ -39,6 +39,25 @@ class Rows(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
+class Watched:
+    """Rows that remember why reading them broke off: DuckDB tells it in words of its own."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self.schema = rows.schema
+        self.failure: Exception | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return pa.RecordBatchReader.from_batches(self.schema, self.scan()).__arrow_c_stream__(requested_schema)
+
+    def scan(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._rows.scan()
+        except Exception as error:
+            self.failure = error
+            raise
+
+
 @dataclass(frozen=True)
 class Recomputed:
     """The rows that a view should have, in a table of the workspace."""
@@ -51,6 +70,14 @@ class Recomputed:
     """No number is computed from many rows."""
     left_out: str = ""
     """Why rows without a value were left out."""
+
+
+class Unreadable(Exception):
+    """The base rows cannot be read, and why."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 class Unknown(Exception):
@@ -71,7 +98,7 @@ class Workspace:
         self._base = base
         self._set_aside = set_aside or {}
         """How many rows, groups and partitions without a value each view lacks."""
-        self._tables: set[int] = set()
+        self._tables: dict[int, Watched] = {}
         self._known: dict[int, Recomputed | Unknown] = {}
         self._connection = connect()
         self._connection.execute(f"SET temp_directory = '{str(folder).replace(chr(39), chr(39) * 2)}'")
@@ -98,6 +125,8 @@ class Workspace:
                 found = self._compute(one)
             except Unknown as reason:
                 found = reason
+            except Unreadable as reason:
+                raise reason.cause from None
             self._known[one.id] = found
         if isinstance(found, Unknown):
             raise found
@@ -153,8 +182,8 @@ class Workspace:
     def _stream(self, table: Table) -> str:
         name = f"temp.__base_{table.id}"
         if table.id not in self._tables:
-            self._connection.register(name.partition(".")[2], self._base(table))
-            self._tables.add(table.id)
+            self._tables[table.id] = Watched(self._base(table))
+            self._connection.register(name.partition(".")[2], self._tables[table.id])
         return name
 
     def _ask(self, query: ViewQuery, question: Question) -> None:
@@ -164,6 +193,11 @@ class Workspace:
         self._connection.execute(f"SET search_path = '{_schema(query.one)}'")
         try:
             self._connection.execute(f"CREATE TABLE memory.main.{_own(query.one)} AS {answer}")
+        except duckdb.Error:
+            broken = [rows.failure for rows in self._tables.values() if rows.failure is not None]
+            if broken:
+                raise Unreadable(broken[0]) from None
+            raise
         finally:
             self._connection.execute("SET search_path = 'main'")
 

@@ -32,6 +32,7 @@ KEY = "__key_"
 """What key columns are called that subqueries pass on."""
 
 _ONE_BY_ONE = frozenset({"row_number", "lag", "lead", "ntile"})
+_PICKED = frozenset({"first_value", "last_value", "nth_value", "fill"})
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Literal)
 _WRAPPED = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
@@ -171,6 +172,8 @@ class _Settling:
         rows = spec is not None and str(spec.args.get("kind") or "").upper() == "ROWS" and not spec.args.get("exclude")
         if called(call) in _ONE_BY_ONE or rows:
             _extend(window, keys)
+        elif called(call) not in _PICKED and not open_orders(exp.Paren(this=call.copy()), ""):
+            self._sure = False  # a frame of rows without some of them: which ones, the tie decides
         elif call.find(exp.Order, exp.Distinct) is None:  # peers share a frame, and a longer order would cut it
             order = window.args.get("order")
             self._call(call, [*(part.copy() for part in (order.expressions if order else ())), *keys])

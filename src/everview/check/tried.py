@@ -35,12 +35,13 @@ def tried(tree: exp.Expr) -> exp.Expr:
 
 
 def _try_rows(select: exp.Select) -> None:
+    of_rows = [_has_value(one) for one in _of_rows(select)]
     for join in select.args.get("joins") or ():
         if join.args.get("on") is not None and _can_be_tried(join.args["on"]):
             join.set("on", _tried(join.args["on"]))
     where = select.args.get("where")
     conditions = [] if where is None else [_tried(where.this) if _can_be_tried(where.this) else where.this]
-    conditions += [_has_value(one) for one in _of_rows(select)]
+    conditions += of_rows
     if conditions:
         select.set("where", exp.Where(this=exp.and_(*conditions)))
     for output in select.expressions:
@@ -53,7 +54,7 @@ def _of_rows(select: exp.Select) -> Iterator[exp.Expr]:
     """What is computed of each row that the SELECT reads: by itself, or to be grouped and aggregated."""
     group = select.args.get("group")
     groups = [part for one in (group.expressions if group is not None else ()) for part in _grouped(one)]
-    parts = [*(output.unalias() for output in select.expressions), *groups]
+    parts = [*(output.unalias() for output in select.expressions), *groups, *_join_keys(select)]
     parts += [part.this for part in (select.args.get(place) for place in ("having", "qualify")) if part is not None]
     seen: set[exp.Expr] = set()
     for part in parts:
@@ -61,6 +62,19 @@ def _of_rows(select: exp.Select) -> Iterator[exp.Expr]:
             if not isinstance(one, _SIMPLE) and _can_be_tried(one) and one not in seen:
                 seen.add(one)
                 yield one
+
+
+def _join_keys(select: exp.Select) -> Iterator[exp.Expr]:
+    """What rows are joined by: a row without such a value is in no line of the answer, not even alone."""
+    for join in select.args.get("joins") or ():
+        waiting = [join.args["on"]] if join.args.get("on") is not None else []
+        while waiting:
+            one = waiting.pop().unnest()
+            if isinstance(one, exp.And):
+                waiting += [one.left, one.right]
+            elif isinstance(one, exp.EQ | exp.NullSafeEQ):
+                sides = (one.left, one.right)
+                yield from (side for side in sides if len({column.table for column in side.find_all(exp.Column)}) == 1)
 
 
 def _grouped(part: exp.Expr) -> Iterator[exp.Expr]:

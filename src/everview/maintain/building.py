@@ -204,8 +204,7 @@ class Builder:
         begun = self.store.views.begun(target)
         if build.epoch is None:
             adopted = self.plans.load(build.plan).states[QUARANTINE]
-            rebuilt = build.plan if build.replaces else None
-            task = EpochTask(build.joined, chunk=Chunk(None), adopted=adopted, rebuilt=rebuilt).to_bytes()
+            task = EpochTask(build.joined, chunk=Chunk(None), adopted=adopted, built=build.plan).to_bytes()
             frontier = self.store.views.committed(build.group).frontier
             with contextlib.suppress(ConflictError):
                 begun = begun or self.store.views.begin(target, frontier, task, base=build.base)

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from everview.catalog import Catalog, QuarantineEntry
 from everview.catalog.quarantine import UNKNOWN
@@ -23,10 +22,10 @@ from everview.maintain.metrics import Metrics, Timing
 from everview.maintain.plans import Plans
 from everview.maintain.rebuilding import replace_aside
 from everview.maintain.tasks import EpochTask
-from everview.operators.bound import QUARANTINE, BoundPlan
+from everview.operators.bound import QUARANTINE
 from everview.operators.clock import Clock
 from everview.operators.runner import Outcome, Runner
-from everview.store.contract import Begun, Commit, Damage, Puts, Snapshot, StateTable, Store
+from everview.store.contract import Begun, Commit, Damage, Snapshot, Store
 
 OPERATIONS = 100_000
 """Log entries that an epoch takes at most, unless told otherwise."""
@@ -91,11 +90,9 @@ class Epochs:
 
     def ended(self, begun: Begun, task: EpochTask, outcome: Outcome) -> Done:
         """Commit an epoch whose work is done."""
-        if task.rebuilt is not None:
+        if task.built is not None:
             aside = self.plans.load(task.plan).states[QUARANTINE]
-            replace_aside(self.store, aside, begun, self.plans.load(task.rebuilt))
-        elif task.adopted is not None:
-            self._adopt(self.plans.load(task.plan), begun, task.adopted)
+            replace_aside(self.store, aside, begun, self.plans.load(task.built))
         set_aside(self.catalog, outcome.damaged)
         self.metrics.record(begun, task, outcome, Timing(self._since, self._closing.get(begun.group)))
         started = time.perf_counter()
@@ -144,17 +141,6 @@ class Epochs:
             return
         with self.store.snapshot() as snapshot:
             yield snapshot
-
-    def _adopt(self, bound: BoundPlan, begun: Begun, source: StateTable) -> None:
-        """Take over what a build has set aside."""
-        views = self.store.views
-        target = bound.states[QUARANTINE]
-        found = views.scan(source, b"", views.committed(source.group).epoch)
-        if not len(found.keys):
-            return
-        known = views.read(target, found.keys, begun.epoch - 1).is_valid()
-        new = pc.invert(known)
-        views.write(target, begun.epoch, Puts(found.keys.filter(new), found.values.filter(new)))
 
 
 def begin_next(

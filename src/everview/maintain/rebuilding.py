@@ -21,19 +21,22 @@ build's, and an epoch that cannot be finished is closed as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
 from everview.catalog import Definitions, Maintained, ViewStatus
 from everview.maintain.plans import commit
 from everview.operators.bound import QUARANTINE, BoundPlan
-from everview.operators.quarantine import prefix_of, recorded
+from everview.operators.members import tags_of
+from everview.operators.quarantine import NOBODY, prefix_of, recorded
 from everview.plan.maintenance import MaintenancePlan, restricted
 from everview.store.contract import Begun, Deletes, Puts, StateTable, Store
 from everview.store.ragged import BINARY
 
 REBUILDS = "maintenance/rebuild/"
+PREFIX = 8 + len(NOBODY)
+"""Bytes of the key of what is set aside that name the step and the member."""
 
 
 def rebuild_document(id: int) -> str:
@@ -93,24 +96,34 @@ def rebuilt_states(own: BoundPlan, last: BoundPlan) -> dict[str, StateTable]:
 
 
 def replace_aside(store: Store, target: StateTable, begun: Begun, own: BoundPlan) -> None:
-    """In the epoch in which a rebuild joins: what is set aside by its steps is what the rebuild has set
-    aside. What was known already keeps the epoch in which it came."""
+    """In the epoch in which a build joins: what its steps have set aside is all that they set aside in the
+    group, also where the group had it under fewer columns. What was known keeps the epoch in which it came."""
     views = store.views
     source = own.states[QUARANTINE]
     found = views.scan(source, b"", views.committed(source.group).epoch)
     made = dict(zip(found.keys.to_pylist(), found.values.to_pylist(), strict=True))
-    held: dict[bytes, bytes] = {}
-    for step in own.plan.steps:
-        there = views.scan(target, prefix_of(step, b""), begun.base)
-        held.update(zip(there.keys.to_pylist(), there.values.to_pylist(), strict=True))
+    there = views.scan(target, b"", begun.base)
+    own_prefixes = set(_prefixes(own.plan)) if len(there.keys) else set()
+    known = zip(there.keys.to_pylist(), there.values.to_pylist(), strict=True)
+    held = {key: value for key, value in known if key[:PREFIX] in own_prefixes}
     puts = {key: value for key, value in made.items() if key not in held or not _alike(held[key], value)}
     gone = [key for key in held if key not in made]
+    if not puts and not gone:
+        return
     views.write(
         target,
         begun.epoch,
         Puts(pa.array(list(puts), BINARY), pa.array(list(puts.values()), BINARY)),
         Deletes(pa.array(gone, BINARY)),
     )
+
+
+def _prefixes(plan: MaintenancePlan) -> Iterator[bytes]:
+    """What the keys of records begin with that the steps of a plan may write."""
+    for step in plan.steps:
+        sources = (plan.step(one.step) for one in step.inputs)
+        for tag in {NOBODY, *tags_of(step), *(tag for source in sources for tag in tags_of(source))}:
+            yield prefix_of(step, tag)
 
 
 def _alike(one: bytes, other: bytes) -> bool:

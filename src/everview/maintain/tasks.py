@@ -55,8 +55,8 @@ class EpochTask:
     """The quarantine of a build whose views become the group's own in this epoch."""
     begun: float | None = None
     """When it was begun, as a time of :func:`time.time`: for its figures."""
-    rebuilt: str | None = None
-    """The plan of the build, where its tables take the place of the group's in this epoch."""
+    built: str | None = None
+    """The plan of that build."""
 
     def to_bytes(self) -> bytes:
         said: dict[str, object] = {"format": _FORMAT, "plan": self.plan, "first": self.first, "alone": self.alone}
@@ -66,8 +66,8 @@ class EpochTask:
             said["adopted"] = [self.adopted.id, self.adopted.name, self.adopted.group]
         if self.begun is not None:
             said["begun"] = self.begun
-        if self.rebuilt is not None:
-            said["rebuilt"] = self.rebuilt
+        if self.built is not None:
+            said["built"] = self.built
         return json.dumps(said).encode()
 
     @staticmethod
@@ -82,7 +82,7 @@ class EpochTask:
                 found["alone"],
                 StateTable(*found["adopted"]) if "adopted" in found else None,
                 found.get("begun"),
-                found.get("rebuilt"),
+                found.get("built"),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedEntryError(
