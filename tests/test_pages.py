@@ -1,0 +1,149 @@
+"""What the pages of docs/ say of the code is so: numbers, tests, modules, files, links and examples."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import everview
+from everview.errors import EverviewError
+from everview.sql.namespace import SYSTEM_TABLES
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
+
+
+def page(name: str) -> str:
+    return (DOCS / name).read_text("utf-8")
+
+
+def prose(text: str) -> str:
+    return BLOCK.sub("", text)
+
+
+# ------------------------------------------------------------------ limits
+
+LIMIT = re.compile(r"^\| (?P<what>[^|]+) \| (?P<limit>[^|]+) \| `(?P<module>[\w.]+):(?P<name>[\w.()]+)` \|$", re.M)
+
+
+def said(limit: str) -> float:
+    number, unit = re.match(r"([\d.,]*\d)(?: (\w+))?", limit).groups()  # type: ignore[union-attr]
+    one_less = 1 if "less one byte" in limit else 0
+    return float(number.replace(",", "")) * UNITS.get(unit or "", 1) - one_less
+
+
+@pytest.mark.parametrize("found", [pytest.param(one, id=one["name"]) for one in LIMIT.finditer(page("limits.md"))])
+def test_a_limit_is_the_one_in_the_code(found: re.Match[str]) -> None:
+    value: object = importlib.import_module(found["module"])
+    for part in found["name"].split("."):
+        value = getattr(value, part.removesuffix("()"))
+        value = value() if part.endswith("()") else value  # type: ignore[operator]
+    assert said(found["limit"]) == value
+
+
+def test_every_row_of_a_table_of_limits_is_compared() -> None:
+    rows = [line for line in page("limits.md").splitlines() if re.match(r"\|.*\| `everview\.", line)]
+    assert len(rows) == len(list(LIMIT.finditer(page("limits.md")))) > 20
+
+
+def test_limits_that_are_no_constants(tmp_path: Path) -> None:
+    with everview.open(tmp_path / "store") as db:
+        db.create_table("texts", {"k": "VARCHAR"}, key=["k"]).put({"k": "x" * 506})
+        pair = db.create_table("pairs", {"a": "VARCHAR", "b": "INTEGER"}, key=["a", "b"])
+        pair.put({"a": "x" * (506 - 2 - 4), "b": 1})
+        with pytest.raises(EverviewError, match="too long"):
+            pair.put({"a": "x" * (506 - 2 - 4 + 1), "b": 1})
+        numbers = {f"k{at}": "INTEGER" for at in range(100)}
+        db.create_table("numbers", numbers, key=list(numbers)).put(dict.fromkeys(numbers, 7))
+        wide = {"id": "BIGINT", **{f"c{at}": "INTEGER" for at in range(1_999)}}
+        table = db.create_table("wide", wide, key=["id"])
+        table.put({"id": 1, "c1998": 5})
+        assert (table.get(1) or {})["c1998"] == 5
+    for option in ({"shards": 65}, {"shards": 0}, {"nodes": 1025}, {"nodes": 0}):
+        with pytest.raises(EverviewError, match="1 to"):
+            everview.open(tmp_path / "other", **option)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------ what is named exists
+
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+
+
+def functions(path: str) -> set[str]:
+    tree = ast.parse((ROOT / path).read_text("utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize("path", sorted({path for one in PAGES for path, _ in TEST.findall(one.read_text("utf-8"))}))
+def test_tests_that_a_page_names_exist(path: str) -> None:
+    named = {name for one in PAGES for found, name in TEST.findall(one.read_text("utf-8")) if found == path}
+    assert not named - functions(path)
+
+
+def test_every_guarantee_has_tests_and_an_end() -> None:
+    first, *sections = re.split(r"^## ", page("consistency.md"), flags=re.M)
+    listed = re.findall(r"^\| \[[^]]+\]\(#([\w-]+)\) \|", first, re.M)
+    titles = [section.partition("\n")[0] for section in sections]
+    assert listed == [re.sub(r"[^a-z -]", "", title.lower()).replace(" ", "-") for title in titles]
+    for title, section in zip(titles, sections, strict=True):
+        assert TEST.search(section) and "*Where it ends*" in section, title
+
+
+@pytest.mark.parametrize("path", PAGES, ids=[one.stem for one in PAGES])
+def test_links_files_and_modules_exist(path: Path) -> None:
+    text = path.read_text("utf-8")
+    for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]*)?\)", text):
+        assert target.startswith("http") or (DOCS / target).exists(), target
+    for file in re.findall(r"`((?:[\w.]+/)+[\w.]+\.py)`", text):
+        assert (ROOT / file).exists() or list((ROOT / "src" / "everview").rglob(file)), file
+    for module in re.findall(r"`(everview(?:\.[a-z_]+)+)`", text):
+        assert module.split(".")[1] in SYSTEM_TABLES or importlib.util.find_spec(module) or has_attribute(module), (
+            module
+        )
+
+
+def has_attribute(name: str) -> bool:
+    module, _, last = name.rpartition(".")
+    return hasattr(importlib.import_module(module), last)
+
+
+def test_all_pages_are_listed() -> None:
+    listed = re.findall(r"\]\((\w+\.md)\)", page("README.md"))
+    assert sorted(listed) == sorted(one.name for one in PAGES if one.name != "README.md")
+
+
+# ------------------------------------------------------------------ examples
+
+SET_UP = {
+    "consistency.md": """
+        CREATE TABLE accounts (id INTEGER PRIMARY KEY, branch VARCHAR, owner VARCHAR, balance INTEGER);
+        CREATE MATERIALIZED VIEW by_branch AS SELECT branch, sum(balance) AS balance FROM accounts GROUP BY branch;
+        CREATE MATERIALIZED VIEW by_owner AS SELECT owner, sum(balance) AS balance FROM accounts GROUP BY owner
+    """,
+    "limits.md": "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)",
+}
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[everview.Database]:
+    with everview.open(tmp_path / "store") as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", SET_UP)
+def test_examples_run(db: everview.Database, name: str) -> None:
+    db.sql(SET_UP[name])
+    names: dict[str, object] = {"db": db, "everview": everview}
+    blocks = [code for kind, code in BLOCK.findall(page(name)) if kind == "python"]
+    assert blocks
+    for code in blocks:
+        exec(compile(code, name, "exec"), names)
