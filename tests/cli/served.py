@@ -39,6 +39,7 @@ class Served:
             found = self._next(max(0.0, ends - time.monotonic()))
             assert found is not None, f"{self.events} and no {event}: {self._errors()}"
             self.events.append(found)
+            assert found["event"] != "error" or event == "error" or found["retry_in"] is not None, found
             if found["event"] == event:
                 return found
 

@@ -186,6 +186,15 @@ def test_a_log_that_was_trimmed_too_early_names_the_views_to_rebuild(
     assert found.value.hint == "rebuild its views: totals"
 
 
+def test_the_logs_are_trimmed_behind_the_views(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+    shop.sql("SET GLOBAL log_retention_operations = 20; SET GLOBAL log_retention_age = '0 seconds'")
+    for seed in range(2):
+        trade(shop, 10, seed)
+        Pipeline(tmp_path / "store", spark=spark, operations=50).catch_up()
+        assert_all_is_right(shop)
+        assert 20 <= shop.status().log.operations < 50
+
+
 def test_a_pipeline_that_is_stopped_in_an_epoch_is_resumed_by_the_next(
     shop: Database, spark: SparkSession, tmp_path: Path
 ) -> None:

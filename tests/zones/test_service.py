@@ -127,6 +127,21 @@ def test_an_error_that_may_pass_is_told_and_tried_again(
     assert_all_is_right(db)
 
 
+def test_what_is_not_known_to_pass_is_tried_a_few_times(
+    db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no worker")
+
+    monkeypatch.setattr(epochs.Epochs, "worked", fail)
+    monkeypatch.setattr(service, "AGAIN", (0.0,))
+    trade(db, 1, seed=1)
+    told = Told()
+    assert Service(store, told, local=True).run() is Ended.FAILED
+    assert [event.records[0]["retry_in"] for event in told.events if event.name == "error"] == [0.0, 0.0, 0.0, None]
+    assert "OSError: no worker" in told.events[-1].text
+
+
 def test_an_error_that_does_not_pass_ends_it(
     db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

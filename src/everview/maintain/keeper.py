@@ -64,9 +64,11 @@ class Keeper:
             self._maintainer = Maintainer(store, Catalog(store.metadata, store.views), self._operations)
             self._maintainer.plans.resume()
             self._maintainer.recover()
-        except BaseException:
+        except BaseException as error:
             self._held.close()
-            raise
+            if isinstance(error, EverviewError) or not isinstance(error, Exception):
+                raise
+            raise _failed(error) from error
         self._thread = threading.Thread(target=self._keep, name="everview-keeper", daemon=True)
         self._thread.start()
         return self
@@ -126,7 +128,7 @@ class Keeper:
                     break
                 self._over.wait(AGAIN)
             except Exception as error:
-                self._failure = EverviewError("maintaining failed", detail=f"{type(error).__name__}: {error}")
+                self._failure = _failed(error)
                 break
         if self._failure is not None:
             self._held.close()  # so that nobody waits for us
@@ -169,6 +171,10 @@ class Keeper:
             maintainer.tidy()
             self._settled = version  # where tidying changed something, or somebody did meanwhile: once more
         return True
+
+
+def _failed(error: Exception) -> EverviewError:
+    return EverviewError("maintaining failed", detail=f"{type(error).__name__}: {error}")
 
 
 def _reached(maintainer: Maintainer, wanted: Frontier) -> bool:

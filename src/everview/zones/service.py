@@ -7,7 +7,7 @@ thread of this process until it is told to stop, and then ends between two epoch
 
     wait for the lease ──▶ start ──▶ watch ──▶ stop: the epoch under way is finished
           ▲                           │
-          └──── tried again ◀─────────┘ an error that may pass (a full disk, say)
+          └──── tried again ◀─────────┘ an error that may pass (a full disk, a lost executor)
 
 What it does is told as events (:mod:`everview.zones.events`).
 """
@@ -43,6 +43,10 @@ LOOK = 1.0
 """Seconds between two looks at what has happened."""
 AGAIN = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds to wait after errors that may pass, one after another; then always as long as the last."""
+
+
+ATTEMPTS = 3
+"""So often what is not known to pass is tried again, unless an epoch was committed in between."""
 
 
 class Ended(Enum):
@@ -137,9 +141,9 @@ class Service:
             except LeaseTakenError:
                 continue  # somebody else was quicker
             except EverviewError as error:
-                if not error.retryable:
-                    raise
                 failures = 0 if _committed(store, catalog) > before else failures
+                if not _may_pass(error, failures):
+                    raise
                 pause = AGAIN[min(failures, len(AGAIN) - 1)]
                 failures += 1
                 self._tell(failed(error, pause))
@@ -228,6 +232,12 @@ class Service:
             "groups": found,
         }
         return Event("started", f"maintaining {self._place} {means}, process {os.getpid()}; {views}", (record,))
+
+
+def _may_pass(error: EverviewError, failures: int) -> bool:
+    """Whether another attempt is worth it. What Spark itself could not do (start a Python process in time, say)
+    is not told apart from what it never will: that is tried a few times."""
+    return error.retryable or (type(error) is EverviewError and failures < ATTEMPTS)
 
 
 @contextmanager
