@@ -13,18 +13,33 @@ from typing import Annotated
 import typer
 
 import everview
+from everview.cli.commands.bench import bench
 from everview.cli.commands.demo import demo
 from everview.cli.commands.dump import dump
+from everview.cli.commands.explain import explain
 from everview.cli.commands.load import load
 from everview.cli.commands.rebuild import rebuild
 from everview.cli.commands.run import run
 from everview.cli.commands.sql import sql
 from everview.cli.commands.status import status
+from everview.cli.commands.tail import tail
 from everview.cli.commands.verify import verify
 from everview.cli.console import show_error
 from everview.errors import EverviewError
 
-COMMANDS: tuple[Callable[..., None], ...] = (run, status, sql, verify, rebuild, load, dump, demo)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    run,
+    status,
+    sql,
+    tail,
+    explain,
+    verify,
+    rebuild,
+    load,
+    dump,
+    demo,
+    bench,
+)
 """In the order in which ``--help`` lists them."""
 
 app = typer.Typer(

@@ -1,11 +1,12 @@
 """``everview status``: how the views of a store are.
 
-One sentence: what ``db.status()`` tells, as tables for people or as JSON.
+One sentence: what ``db.status()`` tells, as tables for people, as a screen that follows it, or as JSON.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,15 +22,25 @@ if TYPE_CHECKING:
 
 def status(
     path: Annotated[Path, typer.Argument(help="The directory of the store.", show_default=False)],
+    watch: Annotated[bool, typer.Option("--watch", help="Show it anew each second, until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
     """Show how far all views are, what is being built, and who maintains them.
 
-    [dim]Example:[/dim] everview status ./shop
+    [dim]Example:[/dim] everview status ./shop --watch
     """
+    if watch and as_json:
+        raise typer.BadParameter("choose one of --watch and --json")
+    if watch and not sys.stdout.isatty():
+        raise typer.BadParameter("--watch needs a terminal; --json prints the status once")
     from everview.client.database import open as open_database
 
     with open_database(path, create=False) as db:
+        if watch:
+            from everview.cli.live import watch as watched
+
+            watched(db, str(path))
+            return
         found = db.status()
     if as_json:
         print(json.dumps(found.to_dict()))

@@ -1,0 +1,69 @@
+"""``everview bench``: the benchmarks of a checkout.
+
+One sentence: what ``python -m bench.NAME`` does, where the sources with the benchmarks are.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import everview
+from everview.cli.console import console
+
+_RUNS = '__name__ == "__main__"'
+
+
+def bench(
+    name: Annotated[str | None, typer.Argument(help="Which one.", show_default="lists them")] = None,
+    options: Annotated[
+        list[str] | None, typer.Argument(metavar="-- OPTIONS...", help="What it is called with.", show_default=False)
+    ] = None,
+) -> None:
+    """Run one of the benchmarks, which are part of the sources and not of what is installed.
+
+    Ends as the benchmark does.
+
+    [dim]Example:[/dim] everview bench operators -- --help
+    """
+    root = _checkout()
+    if root is None:
+        console(sys.stderr).print(
+            "error: there are no benchmarks here\n"
+            "  why: they are part of Everview's sources, and this is an installed package\n"
+            "  do:  run it in a checkout of the sources, or make bench there",
+            style="red",
+        )
+        raise typer.Exit(1)
+    known = _known(root)
+    if name is None:
+        console().print("\n".join(known))
+        return
+    if name not in known:
+        raise typer.BadParameter(f"there is no benchmark {name}; there are {', '.join(known)}")
+    paths = filter(None, [str(root), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, "-m", f"bench.{name}", *(options or [])], cwd=root, env=environment, check=False
+    )
+    raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+
+
+def _checkout() -> Path | None:
+    """Where the benchmarks are: beside the sources, or in the working directory."""
+    for place in (Path(everview.__file__).parents[2], Path.cwd()):
+        if (place / "bench" / "__init__.py").is_file() and (place / "src" / "everview").is_dir():
+            return place
+    return None
+
+
+def _known(root: Path) -> list[str]:
+    """Modules that can be run."""
+    files = [file for file in (root / "bench").glob("*.py") if _RUNS in file.read_text("utf-8")]
+    packages = [file.parent for file in (root / "bench").glob("*/__main__.py")]
+    return sorted([*(file.stem for file in files), *(package.name for package in packages)])
