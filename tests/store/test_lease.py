@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from everview.errors import LeaseTakenError
+from everview.store.embedded import lease
 from everview.store.embedded.store import EmbeddedStore
 
 HOLDER = """
@@ -50,4 +51,15 @@ def test_the_lease_of_a_killed_process_is_free(tmp_path: Path) -> None:
         holder.send_signal(signal.SIGKILL)
         with store.lease("maintenance", wait=60):
             pass
+    store.close()
+
+
+def test_a_lock_that_a_look_at_all_of_them_missed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = EmbeddedStore.open(tmp_path / "store", create=True, durability="none")
+    seen = lease._is_locked
+    missed = iter([True, True])
+    monkeypatch.setattr(lease, "_is_locked", lambda inode: not next(missed, False) and seen(inode))
+    with store.lease("one"):
+        assert store.holder("one") == f"process {os.getpid()}"
+    assert store.holder("one") is None and store.holder("other") is None
     store.close()
