@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from everview.cli.demo import shop
 from everview.cli.demo.children import Child, members
 from everview.cli.demo.ending import Ending, Interrupted
 from everview.cli.demo.outcome import Crash, Outcome, proven, told, verified
+from everview.cli.demo.screen import Look, Screen
 from everview.cli.demo.story import Story
 from everview.errors import EverviewError
 from tests.check.damage import Damage, damage_by, held, plan_of
@@ -216,3 +218,27 @@ def test_a_signal_waits_until_a_process_is_known() -> None:
     assert reached
     with Ending(), pytest.raises(Interrupted, match="SIGHUP"):
         os.kill(os.getpid(), signal.SIGHUP)
+
+
+# ------------------------------------------------------------------ what is shown
+
+
+def test_a_look_in_a_line_and_in_a_terminal(
+    filled: everview.Database, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("everview.cli.demo.screen.EVERY", math.inf)
+    rows = {view.name: filled.view(view.name).count() for view in shop.VIEWS}
+    filled.table("orders").put({"id": 1, "customer": 2})
+    (group,) = filled.status().groups
+    look = Look(7.0, "the shop is open", 120, group, rows, snapshots=3, disagreed=1)
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal)
+        with Screen() as screen:
+            screen.say("it begins")
+            screen.show(look)
+            screen.show(look)
+        shown = capsys.readouterr().out
+        assert "it begins" in shown and "the shop is open" in shown and "1 operations" in shown
+        assert all(view.name in shown and f"{rows[view.name]:,}" in shown for view in shop.VIEWS)
+        assert ("2 of 3" in shown) is terminal, "the table tells more than a line"
+        assert (shown.count("120 ") == 1) is not terminal, "lines come every few seconds"

@@ -6,6 +6,7 @@ terminal shows anew twice a second; where there is no terminal, it is a line eve
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -48,7 +49,7 @@ class Screen(AbstractContextManager["Screen"]):
     def __init__(self) -> None:
         self._console = console()
         self._live = Live(console=self._console, auto_refresh=False) if sys.stdout.isatty() else None
-        self._shown = 0.0
+        self._shown = -math.inf
 
     def __enter__(self) -> Screen:
         if self._live is not None:
