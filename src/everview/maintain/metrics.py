@@ -84,7 +84,7 @@ class Metrics:
         sums_key, slot = self._key(b"t"), self._slot(self._epochs.get(begun.group, 0))
         known = [views.get(table, key, begun.epoch - 1) for key in (sums_key, slot)]
         sums = Sums.from_bytes(known[0])
-        changed = outcome.tally.updates.by_view(self.plans.load(task.plan).plan)
+        changed = outcome.tally.updates.by_view(self.plans.load(task.plan).views)
         figures, usual = self._figures(begun, task, outcome, timing, sums.totals, changed)
         held = (
             sums.views if task.adopted is None else sums.views.adopted(self._of_build(task.adopted.group), begun.epoch)

@@ -61,15 +61,17 @@ class ViewSums:
             return self
         wanted = np.fromiter(map(_digest, changed), np.uint64, len(changed))
         rows = self.rows
-        fresh = wanted[~np.isin(wanted, rows["view"])]
-        if len(fresh):
-            added = np.zeros(len(fresh), _ROW)
-            added["view"], added["since"] = fresh, epoch
+        places = np.searchsorted(rows["view"], wanted)
+        known = rows["view"][np.minimum(places, len(rows) - 1)] == wanted if len(rows) else np.zeros(len(wanted), bool)
+        if known.all():
+            rows = rows.copy()
+        else:
+            added = np.zeros(len(wanted) - int(known.sum()), _ROW)
+            added["view"], added["since"] = wanted[~known], epoch
             rows = np.concatenate([rows, added])
             rows = rows[np.argsort(rows["view"])]
-        else:
-            rows = rows.copy()
-        rows["updates"][np.searchsorted(rows["view"], wanted)] += np.array(list(changed.values()), np.int64)
+            places = np.searchsorted(rows["view"], wanted)
+        rows["updates"][places] += np.array(list(changed.values()), np.int64)
         return ViewSums(rows, self.plan)
 
     def adopted(self, brought: Mapping[str, Three], epoch: int) -> ViewSums:

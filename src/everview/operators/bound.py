@@ -73,6 +73,20 @@ class BoundPlan:
         )
 
     @functools.cached_property
+    def views(self) -> dict[tuple[str, int], tuple[str, ...]]:
+        """The views that each step writes, by the number of the member."""
+        numbers: dict[str, dict[tuple[str, ...], int]] = {}
+        found: dict[tuple[str, int], tuple[str, ...]] = {}
+        for view in self.plan.views:
+            if view.step not in numbers:
+                constants = self.plan.step(view.step).constants
+                rows = () if constants is None else constants.members
+                numbers[view.step] = {row: number for number, row in enumerate(rows)}
+            place = view.step, numbers[view.step].get(view.constants, 0)
+            found[place] = (*found.get(place, ()), view.name)
+        return found
+
+    @functools.cached_property
     def stages(self) -> tuple[tuple[Step, ...], ...]:
         """The steps of each stage, in the order in which they run."""
         count = max((zone.stage for zone in self.plan.zones), default=0)

@@ -10,14 +10,14 @@ key, or a row that goes. A row that changes in nothing that the view keeps is no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from everview.plan.maintenance import MaintenancePlan, Step
+from everview.plan.maintenance import Step
 
 Three: TypeAlias = tuple[int, int, int]
 """Rows inserted, updated and deleted."""
@@ -64,21 +64,12 @@ class Updates:
             for place, number in enumerate(three):
                 known[place] += number
 
-    def by_view(self, plan: MaintenancePlan) -> dict[str, Three]:
-        """The views that were changed. Several views may be one member of a step."""
+    def by_view(self, views: Mapping[tuple[str, int], Sequence[str]]) -> dict[str, Three]:
+        """The views that were changed. ``views`` are those of each step and member, which may be several."""
         found: dict[str, Three] = {}
-        numbers: dict[str, dict[tuple[str, ...], int]] = {}
-        touched = {step for step, _ in self._counts}
-        for view in plan.views:
-            if view.step not in touched:
-                continue
-            constants = plan.step(view.step).constants
-            if view.step not in numbers:
-                rows = () if constants is None else constants.members
-                numbers[view.step] = {row: number for number, row in enumerate(rows)}
-            three = self._counts.get((view.step, numbers[view.step].get(view.constants, 0)))
-            if three is not None and any(three):
-                found[view.name] = (three[0], three[1], three[2])
+        for place, three in self._counts.items():
+            if any(three):
+                found.update(dict.fromkeys(views.get(place, ()), (three[0], three[1], three[2])))
         return found
 
 

@@ -37,7 +37,7 @@ from everview.store.embedded.entries import narrow_width, to_codes
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
 from everview.store.embedded.epochs import RESERVED, fence_in, group_name, require_kept, require_open
 from everview.store.embedded.snapshots import Core
-from everview.store.embedded.versions import ABSENT, Versions, encode, value_as_of
+from everview.store.embedded.versions import ABSENT, Versions, encode, encode_one, value_as_of
 from everview.store.ragged import (
     BINARY,
     EMPTY,
@@ -242,9 +242,9 @@ def write_records(
     puts = puts or Puts(EMPTY, EMPTY)
     deletes = deletes or Deletes(EMPTY)
     _check_columns(table, puts, deletes)
-    keys = concat(puts.keys, deletes.keys)
-    if not len(keys):
+    if len(puts.keys) + len(deletes.keys) <= FEW and _write_few(core, doors, table, epoch, puts, deletes):
         return
+    keys = concat(puts.keys, deletes.keys)
     check_keys(table, keys, RECORD_KEY_LIMIT)
     current = concat(puts.values, null_column(len(deletes.keys)))
     previous = concat(*(_previous(doors, table, epoch, part.keys, part.previous) for part in (puts, deletes)))
@@ -260,6 +260,32 @@ def write_records(
         previous.take(order),
         path.edges,
     )
+
+
+def _write_few(core: Core, doors: Sequence[Door], table: StateTable, epoch: int, puts: Puts, deletes: Deletes) -> bool:
+    """The same for a few records, one after the other; False where the keys are not to be written at all:
+    whoever writes many says why."""
+    keys: list[bytes | None] = [*puts.keys.to_pylist(), *deletes.keys.to_pylist()]
+    plain = [key for key in keys if key is not None and len(key) <= RECORD_KEY_LIMIT]
+    if len(set(plain)) < len(keys):
+        return False
+    current = [*puts.values.to_pylist(), *[None] * len(deletes.keys)]
+    previous = [
+        value
+        for part in (puts, deletes)
+        if len(part.keys)
+        for value in _previous(doors, table, epoch, part.keys, part.previous).to_pylist()
+    ]
+    prefix, shards = space_of(table), len(core.shards)
+    for shard, environment in enumerate(core.shards):
+        rows = [row for row, key in enumerate(plain) if zlib.crc32(key) % shards == shard]
+        if rows:
+            rows.sort(key=plain.__getitem__)
+            dead = np.array([current[row] is None for row in rows])
+            void = np.array([current[row] is None and previous[row] is None for row in rows])
+            records = [encode_one(epoch, current[row], previous[row]) for row in rows]
+            core.update(environment, _Write(table, epoch, [prefix + plain[row] for row in rows], records, dead, void))
+    return True
 
 
 def _check_columns(table: StateTable, puts: Puts, deletes: Deletes) -> None:

@@ -58,6 +58,12 @@ def encode(epoch: int, current: Bytes, previous: Bytes) -> Bytes:
     return glue(headers, current, previous)
 
 
+def encode_one(epoch: int, current: bytes | None, previous: bytes | None) -> bytes:
+    """One record."""
+    sizes = [0 if value is None else len(value) + 1 for value in (current, previous)]
+    return _ONE.pack(epoch, *sizes) + (current or b"") + (previous or b"")
+
+
 def _length_field(values: Bytes) -> Ints:
     field = lengths(values) + 1
     if values.null_count:
