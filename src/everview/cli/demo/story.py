@@ -32,7 +32,7 @@ from everview.store.contract import Begun
 BEAT = 0.02
 LOOK = 0.5
 """Seconds between two looks."""
-PATIENCE = 300.0
+PATIENCE = 600.0
 """Seconds that anything may take; on two quiet cores it is some seconds."""
 SETTLED = 3
 """Epochs that a pipeline has done before it is killed."""
