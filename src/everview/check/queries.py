@@ -154,6 +154,11 @@ class ViewQuery:
         return Question(self._text)
 
     @property
+    def recorded(self) -> Question:
+        """The recorded text as it is, whatever it leaves open."""
+        return Question(self._text, ("the words of its text",))
+
+    @property
     def _sums(self) -> bool:
         return any(called(node) in ("sum", "avg", "mean") for node in self._tree.walk())
 

@@ -144,7 +144,16 @@ class Workspace:
         made = Recomputed(f"main.{_own(one)}", query, doubts, exact)
         try:
             return self._asked(made, query.question)
-        except (duckdb.Error, EverviewError) as error:
+        except (duckdb.ProgrammingError, EverviewError):
+            return self._as_recorded(made)
+        except duckdb.Error as error:
+            return self._left_out(made, _words(error))
+
+    def _as_recorded(self, made: Recomputed) -> Recomputed:
+        """By the recorded text, where more could not be said in a way that DuckDB takes."""
+        try:
+            return self._asked(made, made.query.recorded)
+        except duckdb.Error as error:
             return self._left_out(made, _words(error))
 
     def leaving_out(self, recomputed: Recomputed) -> Recomputed:
