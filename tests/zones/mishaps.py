@@ -118,7 +118,7 @@ class Failing(Troubled):
         rng = random.Random(f"{self.seed}-{self.name}-{attempt}")
         if attempt + 1 >= ATTEMPTS or rng.random() < 0.5:
             return "never", 0
-        return rng.choice(MOMENTS), rng.randint(1, 3)
+        return rng.choice(MOMENTS), rng.choice((1, 1, 2))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         moment = self._moment()[0]
@@ -138,6 +138,11 @@ class Failing(Troubled):
     def _fail(self, moment: str) -> None:
         mark(self.marks, f"{moment}-{self.name}-{_context().attemptNumber()}")
         raise Bad(f"fails {moment} its writes")
+
+
+def failed(marks: Path) -> set[str]:
+    """At which moments tasks have failed."""
+    return {path.name.partition("-")[0] for path in marks.iterdir()}
 
 
 @dataclass(frozen=True)

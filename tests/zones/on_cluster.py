@@ -7,6 +7,7 @@ which is told on its standard input what to do, a line of JSON each, and answers
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from typing import Any
 from everview.errors import EverviewError
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
-from tests.zones.clusters import ROOT
+from tests.zones.clusters import QUICK, ROOT
 from tests.zones.mishaps import Failing, Slow, Telling, Troubled, pipeline_of
 
 KINDS: dict[str, type[Troubled] | None] = {"plain": None, "failing": Failing, "slow": Slow, "telling": Telling}
@@ -86,6 +87,7 @@ def driver(master: str, settings: dict[str, str], log: Path) -> Iterator[Driver]
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.zones.on_cluster", master, json.dumps(settings)],
             cwd=ROOT,
+            env=os.environ | {"JDK_JAVA_OPTIONS": QUICK},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -34,6 +34,7 @@ from everview.store.contract import Begun, Store
 from everview.store.opened import machine
 from everview.zones import blocks
 from everview.zones.blocks import REPORT
+from everview.zones.failures import told
 from everview.zones.reports import EpochReport, Report, require_whole, tally_of, total
 from everview.zones.stage_task import StageTask
 
@@ -102,7 +103,11 @@ class SparkEpochs(Epochs):
             frame = (frame if stage == 1 else frame.repartitionById(servers, "server")).mapInArrow(
                 work, blocks.SPARK_SCHEMA
             )
-        found = frame.filter(f"subject = {REPORT}").select("content").collect()
+        try:
+            found = frame.filter(f"subject = {REPORT}").select("content").collect()
+        except Exception as error:
+            # Spark chokes on the long texts of Java's errors where they are a cause
+            raise told(error, f"an epoch of group {begun.group} failed") from None
         return [Report.from_json(bytes(row.content)) for row in found]
 
     def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:

@@ -142,9 +142,11 @@ class Pipeline:
             maintainer = Maintainer(store, Catalog(store.metadata, store.views), self._operations, epochs=self._epochs)
             maintainer.plans.resume()
             maintainer.recover()
-        except BaseException:
+        except BaseException as error:
             self._held.close()
-            raise
+            if isinstance(error, EverviewError) or not isinstance(error, Exception):
+                raise
+            raise told(error, f"the pipeline of group {self.group} cannot start") from error
         self._maintainer = maintainer
         return maintainer
 

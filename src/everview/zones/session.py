@@ -18,6 +18,10 @@ What each setting buys, measured on two cores with an empty epoch:
 - no search for Python data sources among all installed modules: seconds at the start. Ours is
   registered by hand.
 
+Where an executor is lost, tasks whose output went with it are run again. Spark would compare that output
+with what it was, and give the job up where it differs; but reports tell times, which always do, and steps
+are pure, so what differs does not matter: it is told not to compare.
+
 A Spark row is a block of up to megabytes, hence the small Arrow batches. Spark's own log is
 off: what goes wrong reaches the caller as an error of ours.
 
@@ -37,9 +41,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from everview.errors import DefinitionError
+from everview.errors import DefinitionError, EverviewError
 from everview.log.source import LogSource
 from everview.zones.batch_source import EverviewSource
+from everview.zones.failures import told
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -62,6 +67,7 @@ _AT_RUNTIME = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.sql.streaming.pollingDelay": "20ms",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -85,7 +91,12 @@ def new_session(master: str | None = None, **settings: str) -> SparkSession:
     ``local[8]`` or ``spark://host:7077``, or a server of Spark Connect: ``sc://host:15002``."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master is not None and master.startswith("sc://"):
-        return _equipped(_connected(master), settings)
+        try:
+            return _equipped(_connected(master), settings)
+        except EverviewError:
+            raise
+        except Exception as error:
+            raise told(error, f"there is no session on {master}") from error
     builder = SparkSession.builder.master(master or f"local[2,{ATTEMPTS}]").appName("everview")
     for name, value in (_AT_START | _AT_RUNTIME | settings).items():
         builder = builder.config(name, value)
