@@ -148,6 +148,7 @@ SET_UP = {
     "limits.md": "CREATE TABLE t (id INTEGER PRIMARY KEY, n INTEGER)",
     "maintain.md": ORDERS,
     "metrics.md": ORDERS,
+    "verify.md": ORDERS,
 }
 """Pages with examples, and what is there before the first of them. The README, the errors and what needs Spark
 have tests of their own."""
@@ -165,6 +166,7 @@ def names(tmp_path: Path) -> Iterator[dict[str, object]]:
             **{name: getattr(everview.catalog, name) for name in everview.catalog.__all__},
             **{found.__name__: found for found in (Column, Maintainer, Schema, StateTable)},
             "VARCHAR": VARCHAR,
+            "session": None,
         }
 
 
