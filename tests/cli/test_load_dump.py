@@ -18,8 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import everview
-from everview.cli.files import rebatched
+from everview.change.types import BIGINT, VARCHAR
+from everview.cli.files import Format, csv, reader, rebatched
 from tests.cli.conftest import Call
+from tests.cli.terminal import terminal
 
 TYPES = {
     "id": "BIGINT",
@@ -279,6 +281,16 @@ def test_what_does_not_fit_is_named(
     assert shop.table("orders").count() == 3
 
 
+def test_a_row_of_csv_that_is_too_long(
+    call: Call, shop: everview.Database, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv, "BLOCK", 1000)
+    rows = [f"{at},10" for at in range(100)] + [f'"{" " * 5000}7",10']
+    (tmp_path / "a.csv").write_text("\n".join(["id,customer", *rows]), "utf-8")
+    said = call("load", store, "orders", tmp_path / "a.csv")
+    assert said.code == 1 and "a row of more than 1,000 bytes" in said.err
+
+
 def test_batches_before_the_one_that_fails_are_there(
     call: Call, shop: everview.Database, store: Path, tmp_path: Path
 ) -> None:
@@ -287,7 +299,7 @@ def test_batches_before_the_one_that_fails_are_there(
     pq.write_table(pa.table({"id": list(range(100, 110)), "amount": pa.array(amounts, pa.decimal128(20, 2))}), file)
     said = call("load", store, "orders", file, "--batch", "2")
     assert said.code == 1 and "a.parquet, row 6: table orders, key (105): column amount" in said.err
-    assert "the first 4 rows of" in said.err and shop.table("orders").count() == 7
+    assert "4 rows of" in said.err and shop.table("orders").count() == 7
     pq.write_table(pa.table({"id": ["a"]}), file)
     assert "a.parquet: table orders: " in call("load", store, "orders", file).err
 
@@ -313,3 +325,38 @@ def test_a_table_that_is_there_keeps_its_key(call: Call, shop: everview.Database
 def test_load_with_what_makes_no_sense(call: Call, store: Path, words: tuple[str, ...]) -> None:
     said = call("load", store, *words)
     assert said.code == 2 and "Usage: everview load" in said.err
+
+
+# ------------------------------------------------------------------ large files
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "jsonl"])
+def test_a_file_is_read_as_far_as_its_rows_are_needed(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv, "BLOCK", 20_000)
+    file = tmp_path / f"large.{form}"
+    count = 100_000
+    if form == "parquet":
+        pq.write_table(pa.table({"id": range(count), "t": ["x" * 80] * count}), file, row_group_size=10_000)
+    elif form == "csv":
+        file.write_text("id,t\n" + "".join(f"{at},{'x' * 80}\n" for at in range(count)), "utf-8")
+    else:
+        file.write_text("".join(f'{{"id": {at}, "t": "{"x" * 80}"}}\n' for at in range(count)), "utf-8")
+    source = reader(str(file), Format(form))
+    try:
+        first = next(source.batches({"id": BIGINT, "t": VARCHAR}, 1000))
+        assert len(first) == 1000 and source.size is not None and 0 < source.done() < source.size / 2
+    finally:
+        source.close()
+
+
+def test_bars_are_drawn_on_a_terminal(shop: everview.Database, store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "more.csv"
+    file.write_text("id\n" + "".join(f"{at}\n" for at in range(100, 110)), "utf-8")
+    with terminal("load", store, "orders", file, "--batch", "3", columns=200) as shown:
+        assert shown.end() == 0
+        assert " %" in shown.raw and "10 rows into orders in " in shown.raw and shown.raw.count("Traceback") == 0
+    with terminal("dump", store, "totals", tmp_path / "totals.jsonl", columns=200) as shown:
+        assert shown.end() == 0 and " rows to " in shown.raw
+    assert len((tmp_path / "totals.jsonl").read_text("utf-8").splitlines()) == 2

@@ -12,6 +12,7 @@ import everview
 from everview.change.types import DOUBLE, INTEGER, VARCHAR, parse_type
 from everview.cli.completion import Known, candidates
 from everview.cli.grid import draw, fitted
+from everview.cli.history import History
 from everview.client.result import Result, ResultColumn
 from tests.cli.terminal import CTRL_C, CTRL_D, TAB, UP, Terminal, terminal
 
@@ -44,7 +45,7 @@ def test_a_session(shop: Path, tmp_path: Path) -> None:
     """Statements, errors, commands, completion, Ctrl-C, and a history that the next shell has."""
     state = {"XDG_STATE_HOME": str(tmp_path)}
     with terminal("sql", shop, variables=state) as shell:
-        assert "1 tables, 1 views; \\? for help" in shell.until(PROMPT)
+        assert "1 table, 1 view; \\? for help" in shell.until(PROMPT)
 
         shell.enter("SELECT id,", "   -> ")
         shown = shell.enter("amount, note FROM orders -- all; of them", "   -> ")
@@ -180,3 +181,24 @@ def test_as_many_columns_as_fit() -> None:
     assert fitted([30, 30, 9], [False, False, True], 33) == [8, 8, 9]
     assert fitted([30, 30, 9], [False, False, True], 32) == [13, 13], "the number goes before it is cut"
     assert fitted([100], [True], 50) == [48]
+
+
+# ------------------------------------------------------------------ history
+
+
+def test_the_last_lines_are_kept(tmp_path: Path) -> None:
+    readline = pytest.importorskip("readline")
+    file = tmp_path / "state" / "history"
+    try:
+        for start in (0, 3):
+            history = History(readline, file, kept=4)
+            for at in range(start, start + 3):
+                history.add([f"SELECT {at};"])
+                history.add([f"SELECT {at};"])
+            history.save()
+        assert file.read_text("utf-8").splitlines() == [f"SELECT {at};" for at in range(2, 6)]
+        assert [one.name for one in file.parent.iterdir()] == ["history"]
+    finally:
+        readline.clear_history()
+        readline.set_auto_history(True)
+        readline.set_history_length(-1)

@@ -17,6 +17,7 @@ from everview.cli.commands.bench import bench
 from everview.cli.commands.demo import demo
 from everview.cli.commands.dump import dump
 from everview.cli.commands.explain import explain
+from everview.cli.commands.init import init
 from everview.cli.commands.load import load
 from everview.cli.commands.rebuild import rebuild
 from everview.cli.commands.run import run
@@ -28,6 +29,7 @@ from everview.cli.console import show_error
 from everview.errors import EverviewError
 
 COMMANDS: tuple[Callable[..., None], ...] = (
+    init,
     run,
     status,
     sql,

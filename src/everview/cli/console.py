@@ -22,6 +22,11 @@ def console(stream: TextIO | None = None) -> Console:
     return Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things: 1 row, 2,000 rows."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def show_error(error: EverviewError) -> None:
     """What went wrong, why, and what to do."""
     console(sys.stderr).print(f"error: {error}", style="red")

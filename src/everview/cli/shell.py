@@ -31,7 +31,7 @@ from sqlglot.tokenizer_core import TokenType
 import everview
 from everview.catalog import IndexDefinition
 from everview.cli.completion import Known, candidates, written
-from everview.cli.console import console, show_error
+from everview.cli.console import console, counted, show_error
 from everview.cli.grid import draw
 from everview.cli.history import History, history_file
 from everview.client.database import Database
@@ -75,8 +75,9 @@ class Shell:
 
     def run(self) -> None:
         """Until Ctrl-D or \\q."""
-        tables, views = len(self._db.tables()), len(self._db.catalog.definitions().views())
-        self._out.print(f"everview {everview.__version__}, {self._name}: {tables} tables, {views} views; \\? for help")
+        definitions = self._db.catalog.definitions()
+        there = f"{counted(len(definitions.tables()), 'table')}, {counted(len(definitions.views()), 'view')}"
+        self._out.print(f"everview {everview.__version__}, {self._name}: {there}; \\? for help")
         with self._remembering() as remember:
             while True:
                 with contextlib.suppress(KeyboardInterrupt):  # one that comes between two steps
@@ -131,12 +132,14 @@ class Shell:
         before = signal.signal(signal.SIGINT, interrupt)
         try:
             action(entered)
-        except (EverviewError, KeyboardInterrupt) as error:
+        except (Exception, KeyboardInterrupt) as error:
             # A Ctrl-C inside a scan comes back from DuckDB as an error of its own.
-            if interrupted or isinstance(error, KeyboardInterrupt):
+            if interrupted:
                 console(sys.stderr).print("given up: a statement takes effect as a whole, or not at all", style="red")
-            else:
+            elif isinstance(error, EverviewError):
                 show_error(error)
+            else:
+                raise
         finally:
             signal.signal(signal.SIGINT, before)
 
@@ -152,7 +155,7 @@ class Shell:
         said = []
         if result.columns:
             drawn = draw(result, sys.stdout, self._out.width)
-            count = f"{drawn.rows:,} row{'' if drawn.rows == 1 else 's'}"
+            count = counted(drawn.rows, "row")
             said.append(f"the first {count}, there are more" if drawn.more else count)
             if missing := drawn.missing():
                 said.append(missing)

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
-from everview.cli.console import console
+from everview.cli.console import console, counted
 from everview.cli.files import STREAM, Format, format_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def dump(
     if as_json:
         print(json.dumps({"file": file, "rows": rows, "seconds": round(seconds, 3)}))
     elif file != STREAM:
-        console().print(f"{rows:,} row{'' if rows == 1 else 's'} to {file} in {seconds:.1f} s")
+        console().print(f"{counted(rows, 'row')} to {file} in {seconds:.1f} s")
 
 
 def _rows(db: Database, snapshot: Snapshot, name: str, query: str | None) -> tuple[Result, int | None]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from everview.cli.console import console
+from everview.cli.console import console, counted
 from everview.cli.files import STREAM, Format, Reader, format_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def load(
     if as_json:
         print(json.dumps({"table": table, "rows": total, "files": loaded, "seconds": round(seconds, 3)}))
     else:
-        console().print(f"{total:,} row{'' if total == 1 else 's'} into {table} in {seconds:.1f} s")
+        console().print(f"{counted(total, 'row')} into {table} in {seconds:.1f} s")
 
 
 def _format(file: str, form: Format | None) -> Format:
@@ -147,7 +147,7 @@ def _after(file: str, rows: Any) -> Iterator[None]:
         yield
     except EverviewError as error:
         if rows():
-            said = f"the first {rows():,} rows of {file} are in the table"
+            said = f"{counted(rows(), 'row')} of {file} before this batch are in the table"
             error.detail = said if error.detail is None else f"{error.detail}\n       {said}"
         raise
 

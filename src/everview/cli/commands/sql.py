@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from everview.cli.console import console
+from everview.cli.console import console, counted
 from everview.cli.grid import ROWS, draw, shown
 from everview.cli.plain import plain
 
@@ -94,7 +94,7 @@ def _statements(file: Path | None) -> str:
 def _print_table(result: Result) -> None:
     out = console()
     drawn = draw(result, sys.stdout, out.width if out.is_terminal else None, SHOWN)
-    count = f"{drawn.rows:,} row{'' if drawn.rows == 1 else 's'}"
+    count = counted(drawn.rows, "row")
     said = [f"the first {count}" if drawn.more else count, drawn.missing()]
     if drawn.more or drawn.missing():
         said.append("--json and --csv print all")

@@ -35,8 +35,8 @@ from everview.client.result import ResultColumn
 from everview.errors import InputError, ValueTypeError
 from everview.sql.settings import connect
 
-BLOCK = 8 << 20
-"""Bytes that are read at a time: the longest row."""
+BLOCK = 2 << 20
+"""Bytes that are read at a time, some blocks ahead: the longest row."""
 
 _GUESSED: tuple[tuple[Type, str], ...] = (
     (BIGINT, r"[+-]?(0|[1-9]\d{0,17})"),
@@ -109,6 +109,11 @@ class CsvReader:
         except pa.ArrowInvalid as error:
             if wrong:
                 self._uneven(wrong[0])
+            if "straddling" in str(error):
+                raise InputError(
+                    f"{self._bytes.name} has a row of more than {BLOCK:,} bytes",
+                    hint="such rows are loaded from Parquet or JSON Lines",
+                ) from None
             if "Empty CSV file" not in str(error):
                 raise InputError(
                     f"{self._bytes.name} cannot be read as CSV", detail=str(error).partition("\n")[0]

@@ -16,7 +16,9 @@ from everview.client.result import ResultColumn
 from everview.errors import InputError
 
 GROUP = 100_000
-"""Rows of a row group."""
+"""Rows of a row group, at most."""
+GROUP_BYTES = 128 << 20
+"""Bytes that make a row group of fewer rows."""
 
 
 class ParquetReader:
@@ -71,18 +73,19 @@ class ParquetWriter:
         self._writer = pq.ParquetWriter(stream, schema, compression="zstd")
         self._schema = schema
         self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0
+        self._rows = self._bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
         arrays = [for_file(array) for array in batch.columns]
         self._waiting.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self._rows += len(batch)
-        if self._rows >= GROUP:
+        self._bytes += batch.nbytes
+        if self._rows >= GROUP or self._bytes >= GROUP_BYTES:
             self._flush()
 
     def _flush(self) -> None:
-        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema), row_group_size=self._rows or None)
-        self._waiting, self._rows = [], 0
+        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema), row_group_size=self._rows)
+        self._waiting, self._rows, self._bytes = [], 0, 0
 
     def close(self) -> None:
         if self._rows:
