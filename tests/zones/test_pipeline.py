@@ -190,7 +190,7 @@ def test_the_logs_are_trimmed_behind_the_views(shop: Database, spark: SparkSessi
     shop.sql("SET GLOBAL log_retention_operations = 20; SET GLOBAL log_retention_age = '0 seconds'")
     for seed in range(2):
         trade(shop, 10, seed)
-        Pipeline(tmp_path / "store", spark=spark, operations=50).catch_up()
+        Pipeline(tmp_path / "store", spark=spark).catch_up()
         assert_all_is_right(shop)
         assert 20 <= shop.status().log.operations < 50
 
