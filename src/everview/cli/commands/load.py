@@ -31,9 +31,7 @@ BATCH = 100_000
 def load(
     path: Annotated[Path, typer.Argument(help="The directory of the store.", show_default=False)],
     table: Annotated[str, typer.Argument(help="The table.", show_default=False)],
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE", help="Files; - is standard input.", show_default=False)
-    ],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files; - is standard input.", show_default=False)],
     form: Annotated[
         Format | None, typer.Option("--format", help="What the files are.", show_default="what their names say")
     ] = None,
