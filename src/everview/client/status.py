@@ -215,6 +215,7 @@ def _group(
     )
     lag = commit.frontier.operations_to(snapshot.frontier) if views else 0
     written = store.log.written_after(commit.frontier) if lag else None
+    behind = 0.0 if written is None else max(0.0, now - written)
     under_way = None if begun is None else begun.epoch
     pace = None if sums is None or not sums.totals.pace.known else sums.totals.pace
     servers = 1 if recent.last is None else recent.last.servers
@@ -225,11 +226,11 @@ def _group(
         commit.frontier,
         commit.time,
         lag,
-        0.0 if written is None else max(0.0, now - written),
+        behind,
         under_way,
         views,
         throughput=recent.throughput,
-        arrival=recent.arrival(sum(snapshot.frontier.values())),
+        arrival=recent.arrival(sum(snapshot.frontier.values()), lag, behind),
         max_throughput=None if pace is None else max_throughput(servers, pace.latency),
         staleness=recent.staleness,
         predicted=None if pace is None else staleness(lag + 1, servers, pace.latency, pace.rest),
@@ -257,10 +258,11 @@ class Recent:
     def updates(self, view: str) -> float:
         return sum(sum(one.views.get(view, (0, 0, 0))) for one in self._epochs) / self._span
 
-    def arrival(self, written: int) -> float:
-        """By how much the logs have grown since the first of the epochs was committed."""
+    def arrival(self, written: int, lag: int, behind: float) -> float:
+        """By how much the logs have grown since the first of the epochs was committed; without any, since
+        the oldest operation that no epoch has taken in."""
         if not self._epochs:
-            return 0.0
+            return lag / max(behind, 0.001)
         first = self._epochs[0]
         return max(0, written - first.written) / max(self._now - first.time, 0.001)
 

@@ -76,7 +76,8 @@ class EpochFigures:
     """How old its oldest operation was when it was committed; None where it had none, or where that
     is not known."""
     predicted: float | None
-    """What equation 2 said when its work began; None where there was nothing to tell it from."""
+    """What that was going to be as it looked when the epoch began: how old the operation was then, and
+    what equation 2 says of the epoch's operations; None where there was nothing to tell it from."""
 
     def to_json(self) -> bytes:
         said = {one.name: getattr(self, one.name) for one in fields(self)}

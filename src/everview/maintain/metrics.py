@@ -35,7 +35,7 @@ from everview.catalog import Catalog, Draft
 from everview.maintain.builds import builds_of
 from everview.maintain.figures import NAMED, EpochFigures, StageFigures, Totals, plus
 from everview.maintain.plans import BUILDS, GROUPS, Plans
-from everview.maintain.staleness import staleness
+from everview.maintain.staleness import Pace, staleness
 from everview.maintain.sums import Sums, ViewSums
 from everview.maintain.tasks import EpochTask
 from everview.operators.runner import Outcome
@@ -110,8 +110,8 @@ class Metrics:
         totals: Totals,
         changed: Mapping[str, Three],
     ) -> tuple[EpochFigures, bool]:
-        """The figures, and whether they say how fast epochs are: not those of an epoch that was resumed
-        or that is one of a build."""
+        """The figures, and whether they say how fast epochs are: not those of an epoch that was resumed,
+        that is one of a build, or that is the first that a process does, which gets ready meanwhile."""
         log, tally = self.store.log, outcome.tally
         now = time.time()
         taken = outcome.taken or Taken(now, 0)
@@ -120,11 +120,12 @@ class Metrics:
         operations = 0
         if task.chunk is None or task.chunk.reads_log:
             operations = begun.start.operations_to(begun.frontier)
-        resumed = task.begun is None or task.begun < timing.since
+        opened = None if task.begun is None or task.begun < timing.since else task.begun
         began = tally.began or taken.time
         ended = max((span.ended for span in tally.spans.values()), default=now)
         shown = task.chunk is None and operations > 0
-        pace = totals.pace
+        age = _age(now, log.written_after(begun.start)) if shown else None
+        seconds = max(0.0, now - (opened or taken.time))
         most = sorted(changed, key=lambda name: (-sum(changed[name]), name))[:NAMED]
         figures = EpochFigures(
             epoch=begun.epoch,
@@ -138,8 +139,8 @@ class Metrics:
             shuffled=tally.sent,
             set_aside=outcome.set_aside,
             unreadable=len(outcome.damaged),
-            seconds=max(0.0, now - (taken.time if resumed or task.begun is None else task.begun)),
-            waited=None if resumed or task.begun is None else max(0.0, began - task.begun),
+            seconds=seconds,
+            waited=None if opened is None else max(0.0, began - opened),
             worked=max(0.0, ended - began),
             commit=timing.commit,
             stages=_stages(tally),
@@ -147,10 +148,10 @@ class Metrics:
             lag=lag,
             lag_seconds=_age(now, log.written_after(begun.frontier)) or 0.0 if lag else 0.0,
             queue=taken.queue if shown else 0,
-            staleness=_age(now, log.written_after(begun.start)) if shown else None,
-            predicted=staleness(taken.queue, tally.servers, pace.latency, pace.rest) if shown and pace.known else None,
+            staleness=age,
+            predicted=_predicted(totals.pace, tally.servers, operations, age, seconds),
         )
-        return figures, shown and not resumed
+        return figures, shown and opened is not None and timing.commit is not None
 
     def _of_build(self, group: str) -> dict[str, Three]:
         """What a build has written into the views that it built: they bring it along."""
@@ -230,6 +231,14 @@ def _in_first_part(key: bytes, parts: int) -> bytes:
 
 def _age(now: float, written: float | None) -> float | None:
     return None if written is None else max(0.0, now - written)
+
+
+def _predicted(pace: Pace, servers: int, operations: int, age: float | None, seconds: float) -> float | None:
+    """How old the oldest operation would be at the end, as it looked at the beginning: what it had waited
+    until then, and what equation 2 says of the epoch's own operations."""
+    if age is None or not pace.known:
+        return None
+    return max(0.0, age - seconds) + staleness(operations, servers, pace.latency, pace.rest)
 
 
 def _stages(tally: Tally) -> tuple[StageFigures, ...]:
