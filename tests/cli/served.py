@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,13 @@ PATIENCE = 300.0
 class Served:
     """``everview run … --json``; ``module`` may be another one that ends in it."""
 
-    def __init__(self, store: Path, *options: str, module: str = "everview.cli") -> None:
+    def __init__(
+        self, store: Path, *options: str, module: str = "everview.cli", environment: Mapping[str, str] | None = None
+    ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, "run", str(store), "--json", *options],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(environment or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
@@ -81,8 +83,10 @@ class Served:
 
 
 @contextmanager
-def served(store: Path, *options: str, module: str = "everview.cli") -> Iterator[Served]:
-    found = Served(store, *options, module=module)
+def served(
+    store: Path, *options: str, module: str = "everview.cli", environment: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    found = Served(store, *options, module=module, environment=environment)
     try:
         yield found
     finally:

@@ -127,6 +127,20 @@ def test_an_error_that_may_pass_is_told_and_tried_again(
     assert_all_is_right(db)
 
 
+def test_who_is_told_to_end_while_an_epoch_cannot_be_finished_has_failed(
+    db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreFullError("the disk is full")
+
+    monkeypatch.setattr(epochs.Epochs, "worked", full)
+    trade(db, 1, seed=1)
+    told = Told({"error": lambda: running.stop("test")})
+    running = Service(store, told, local=True)
+    assert running.run() is Ended.FAILED
+    assert told.names == ["started", "error"] and under_way(db) == ["main"]
+
+
 def test_what_is_not_known_to_pass_is_tried_a_few_times(
     db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +258,15 @@ def test_a_service_is_ended_killed_and_taken_over_under_a_running_writer(
 
 def fill(db: everview.Database, rows: int) -> None:
     db.create_table("many", {"k": "BIGINT"}, key=["k"]).put_many(pa.table({"k": pa.array(range(rows))}))
+
+
+def test_a_spark_that_does_not_start_is_told(db: everview.Database, store: Path) -> None:
+    with served(store, environment={"JAVA_HOME": "/nowhere"}) as service:
+        found = service.until("error")
+        assert found["message"] == "Spark does not start on this machine" and "Java 17" in found["do"]
+        service.signal(signal.SIGTERM)
+        assert service.end() == 1
+    assert db.store.holder("maintenance") is None
 
 
 def test_a_second_signal_gives_up_at_once(db: everview.Database, store: Path) -> None:

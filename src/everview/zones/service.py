@@ -19,7 +19,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -142,13 +142,13 @@ class Service:
                 continue  # somebody else was quicker
             except EverviewError as error:
                 failures = 0 if _committed(store, catalog) > before else failures
-                if not _may_pass(error, failures):
+                if self._over_in(0) or not _may_pass(error, failures):
                     raise
                 pause = AGAIN[min(failures, len(AGAIN) - 1)]
                 failures += 1
                 self._tell(failed(error, pause))
                 self._over_in(pause)
-        return Ended.CLEAN
+        return Ended.FAILED if failures else Ended.CLEAN
 
     # -------------------------------------------------------------- whose turn it is
 
@@ -207,13 +207,20 @@ class Service:
 
     def _pipeline(self) -> Running:
         """Spark is imported and started here, where it is needed and nobody else maintains the store."""
+        from everview.zones.failures import told
         from everview.zones.pipeline import Pipeline
         from everview.zones.session import new_session
 
         if self._spark is None:
-            with _own_handlers():
-                self._spark = new_session(self._master)
-            self._held.callback(self._spark.stop)
+            try:
+                with _own_handlers():
+                    self._spark = new_session(self._master)
+            except Exception as error:
+                why = told(error, "").detail
+                hint = "Spark needs Java 17 or newer, and the master must run; --local does without Spark"
+                where = "on this machine" if self._master is None else f"with the master {self._master}"
+                raise EverviewError(f"Spark does not start {where}", detail=why, hint=hint) from error
+            self._held.callback(_end, self._spark)
         pipeline = partial(Pipeline, self._place, spark=self._spark, servers=self._servers, checkpoint=self._checkpoint)
         return pipeline() if self._operations is None else pipeline(operations=self._operations)
 
@@ -232,6 +239,12 @@ class Service:
             "groups": found,
         }
         return Event("started", f"maintaining {self._place} {means}, process {os.getpid()}; {views}", (record,))
+
+
+def _end(spark: SparkSession) -> None:
+    """Let go of Spark; it may be gone already."""
+    with suppress(Exception):
+        spark.stop()
 
 
 def _may_pass(error: EverviewError, failures: int) -> bool:
