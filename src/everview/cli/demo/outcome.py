@@ -42,6 +42,7 @@ class Outcome:
     """The whole demonstration."""
 
     seconds: float
+    """From the writer's start until all it wrote was shown."""
     operations: int
     """Operations that the writer wrote while the pipeline ran."""
     epochs: int
@@ -72,7 +73,10 @@ def told(outcome: Outcome) -> Iterator[str]:
     crash = outcome.crash
     rows = sum(view.rows for view in outcome.report.views)
     wrong = sum(view.differences for view in outcome.report.views)
-    yield f"{outcome.operations:,} operations were written, and maintained in {outcome.epochs:,} epochs"
+    yield (
+        f"{outcome.operations:,} operations were written in {outcome.seconds:.0f} s, "
+        f"and maintained in {outcome.epochs:,} epochs"
+    )
     what = "in the middle of" if crash.unfinished else "right after the commit of"
     yield (
         f"the pipeline was killed {what} epoch {crash.epoch}; the next one committed its first epoch "

@@ -72,13 +72,13 @@ class Story:
             crash = self._crash()
             self._live("the shop is open", self._seconds, 0)
             self._screen.say("the shop closes: the writer is told to stop, and what it wrote is awaited")
-            self._children.pop("writer").finish()
+            self._finish("writer")
             end = db.store.log.latest()
             self._until("what was written last is awaited", lambda: self._shows(end))
             seconds = time.monotonic() - self._began
             self._screen.say("all views are recomputed from the base tables and compared, while the pipeline runs")
             report = verified(db)
-            self._children.pop("pipeline").finish(signal.SIGTERM)
+            self._finish("pipeline", signal.SIGTERM)
             epochs = sum(commit.epoch > started for commit in db.store.views.history(MAIN, 10_000))
             written = _operations(end) - self._written_before
             return Outcome(seconds, written, epochs, crash, self._snapshots, self._disagreed, report)
@@ -107,6 +107,11 @@ class Story:
         with self._ending.later():
             self._children[name] = Child(name, self._place / f"{name}.log", *arguments)
 
+    def _finish(self, name: str, number: int | None = None) -> None:
+        """A child is known until it is gone: a signal that comes meanwhile kills it."""
+        self._children[name].finish(number)
+        del self._children[name]
+
     def _kill_all(self) -> None:
         for child in self._children.values():
             child.kill()
@@ -114,9 +119,10 @@ class Story:
     def _crash(self) -> Crash:
         """Kill the pipeline in the middle of an epoch, and start another."""
         begun = self._in_the_middle()
-        pipeline = self._children.pop("pipeline")
+        pipeline = self._children["pipeline"]
         killed = time.monotonic()
         pipeline.crash()
+        del self._children["pipeline"]
         left = self._db.store.views.begun(MAIN)
         unfinished = left is not None and left.epoch == begun.epoch
         self._screen.say(
