@@ -318,15 +318,18 @@ def test_a_pace_is_the_line_through_the_last_epochs() -> None:
     assert exact.rest == pytest.approx(0.2) and exact.latency == pytest.approx(4e-6)
     assert max_throughput(2, exact.latency) == pytest.approx(500_000)
     # equally large epochs: the paper's view servers, all time is that of operations
-    even = Pace().after(1000, 25, 0.048).after(1000, 25, 0.048)
+    even = Pace().after(100_000, 25, 4.8).after(100_000, 25, 4.8)
     assert (even.rest, even.latency) == (0, pytest.approx(0.0012))
+    # but not if they have next to none
+    few = Pace().after(1, 2, 0.3).after(1, 2, 0.2)
+    assert (few.rest, few.latency) == (pytest.approx(0.25, rel=0.1), 0)
     # larger epochs that take no longer: all time is that of epochs
     flat = Pace().after(1, 2, 0.25).after(9, 2, 0.25)
     assert (flat.rest, flat.latency) == (pytest.approx(0.25), 0)
     # what is long ago counts for little
-    late = Pace().after(1000, 1, 100.0)
+    late = Pace().after(10_000, 1, 1000.0)
     for _ in range(200):
-        late = late.after(1000, 1, 1.0)
+        late = late.after(10_000, 1, 10.0)
     assert late.latency == pytest.approx(0.001, rel=0.01) and FADING**200 < 1e-4
     assert not Pace().known
 

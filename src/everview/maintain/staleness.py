@@ -15,7 +15,8 @@ something however few they are: starting tasks, committing. So the time of an ep
 
 Its two numbers are fitted to the last epochs (:class:`Pace`), and ``rest`` is what an operation waits in
 addition to (2). Where epochs are all equally large the two cannot be told apart; then all of it is
-latency, which is the paper's case. Where larger ones took no longer, all of it is ``rest``.
+latency, which is the paper's case, or all of it ``rest``, if they are small. Where larger ones took no
+longer, all of it is ``rest``.
 
     >>> round(max_throughput(50, 0.0012))
     41667
@@ -32,6 +33,8 @@ from dataclasses import dataclass
 
 FADING = 0.95
 """What an epoch counts for, compared with the one after it."""
+SMALL = 1000
+"""Operations of a server that take next to no time, compared with what an epoch takes without any."""
 
 
 def max_throughput(servers: int, latency: float) -> float | None:
@@ -94,4 +97,6 @@ class Pace:
                 return self.seconds / self.weight, 0.0
             if rest > 0:
                 return rest, latency
+        elif self.loads < SMALL * self.weight:
+            return self.seconds / self.weight, 0.0
         return 0.0, self.seconds / self.loads
