@@ -37,7 +37,7 @@ def main() -> int:
     for point, count in sorted(campaign.died.items()):
         print(f"{count:5} {point}")
     print(f"{campaign.died.total()} kills, {campaign.checks} checks, {len(campaign.epochs)} epochs seen by the reader")
-    if not asked.cluster and campaign.missed:
+    if campaign.missed:
         print("nobody died at:", ", ".join(campaign.missed))
     return 0
 

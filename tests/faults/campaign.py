@@ -26,13 +26,14 @@ from pathlib import Path
 from everview.catalog import MAIN, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError, SnapshotExpiredError
-from tests.faults.plan import Kill, kills
-from tests.faults.points import FOLDER, POINTS, Tokens, split
+from everview.maintain.asks import ask
+from tests.faults.plan import Kill, kills, points_of
+from tests.faults.points import FOLDER, Tokens, split
 from tests.faults.processes import Nursery, Victim
 from tests.faults.spotting import Spotted, kill_all, marked
 from tests.faults.town import VISITORS, WRITERS, disagreement, found_town, numbers
 from tests.zones.clusters import Cluster
-from tests.zones.shop import wrong
+from tests.zones.shop import assert_all_is_counted, wrong
 
 TICK = 0.01
 PACE = 2
@@ -138,7 +139,7 @@ class Campaign:
     @property
     def missed(self) -> list[str]:
         """The points at which nobody has died."""
-        return [point for point in POINTS if point not in self.died]
+        return [point for point in points_of(self.section) if point not in self.died]
 
     def _told(self, error: Exception) -> str:
         lines = [f"seed {self.seed}, {self.section}, after {self.died.total()} kills, in the group"]
@@ -181,6 +182,7 @@ class Campaign:
             "all views reflect all writes",
         )
         self._check()
+        assert_all_is_counted(self.db)
         with self.db.snapshot() as snapshot:
             found = disagreement(snapshot)
             assert not found, found
@@ -253,10 +255,6 @@ class Campaign:
         """Kill a group, at once as far as that is possible, and replace the dead."""
         self._group = group
         started = self._ticks
-        at_work: list[Victim] = []
-        for kill in group:
-            if kill.who == "trimmer":
-                at_work.append(self.nursery.start("trim", directory=str(self.path)))
         waiting = list(group)
         laid: set[str] = set()
         deadline = time.monotonic() + PATIENCE
@@ -274,10 +272,8 @@ class Campaign:
                     laid.discard(kill.point or "")
                     self.died[kill.point or kill.who] += 1
                     self.say(str(kill))
-                    self._replace(kill, at_work)
+                    self._replace(kill)
             self._provoke({split(kill.point)[2] for kill in waiting if kill.who == "driver" and kill.point})
-            for victim in at_work:
-                victim.hear(1)
             self._tick()
             if self._driver.victim.ended:
                 assert any(kill.who == "driver" for kill in waiting), "the driver has died of itself"
@@ -301,13 +297,11 @@ class Campaign:
         kill_all([self.rng.choice(found)])
         return True
 
-    def _replace(self, kill: Kill, at_work: list[Victim]) -> None:
+    def _replace(self, kill: Kill) -> None:
         if kill.who == "driver":
             self._replace_driver(kill)
         elif kill.who == "source":
             self._driver.sources_died += 1
-        elif kill.who == "trimmer":
-            at_work.pop().bury()
         elif kill.who == "writer":
             dead: list[int] = []
             while not dead:
@@ -339,16 +333,20 @@ class Campaign:
         self._next = self._new_driver() if self._drivers_to_come else None
 
     def _provoke(self, what: set[str]) -> None:
-        """Have views come or go, for points that are passed only then."""
-        if self._driver.state != "running" or not what & (BUILDS | {"drop"}) or self._building():
+        """Have views come or go, or the late one follow, for points that are passed only then."""
+        if self._driver.state != "running":
             return
-        there = [view.name for view in self.db.catalog.views() if view.name.startswith("visitor")]
-        if len(there) > 2 or ("drop" in what and there):
-            self.db.sql(f"DROP MATERIALIZED VIEW {self.rng.choice(there)}")
-        else:
-            self._visitors += 1
-            query = VISITORS[self._visitors % len(VISITORS)].format(self.rng.randrange(10))
-            self.db.sql(f"CREATE MATERIALIZED VIEW visitor{self._visitors} AS {query}")
+        if "trim" in what:
+            late = self.db.catalog.view("late").group  # it holds the logs back
+            ask(self.db.store, late, self._reached(MAIN))
+        if what & (BUILDS | {"drop"}) and not self._building():
+            there = [view.name for view in self.db.catalog.views() if view.name.startswith("visitor")]
+            if len(there) > 2 or ("drop" in what and there):
+                self.db.sql(f"DROP MATERIALIZED VIEW {self.rng.choice(there)}")
+            else:
+                self._visitors += 1
+                query = VISITORS[self._visitors % len(VISITORS)].format(self.rng.randrange(10))
+                self.db.sql(f"CREATE MATERIALIZED VIEW visitor{self._visitors} AS {query}")
 
     def _building(self) -> bool:
         return any(one.status is ViewStatus.BUILDING for one in self.db.catalog.definitions().maintained())

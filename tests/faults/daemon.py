@@ -7,4 +7,5 @@ from tests.faults.points import install
 
 if __name__ == "__main__":
     install("worker")
+    install("executor")
     main()

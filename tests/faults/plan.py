@@ -14,11 +14,13 @@ from tests.faults.points import POINTS, split
 
 NAMED = 0.4
 """The share of kills at points that have not had their turn, while there are any."""
-COUNTS = (1, 1, 1, 2, 2, 3, 5, 8)
+COUNTS = {"transaction": 15, "documents": 6, "commit": 5, "join": 8, "trim": 8}
+"""How often a point is passed at most before it kills, where that is more than …"""
+FEW = 2
 LONGEST = 60
 """Ticks before a kill at a random moment."""
 SECTIONS: dict[str, dict[str, float]] = {
-    "local": {"worker": 0.62, "writer": 0.32, "source": 0.03, "driver": 0.03},
+    "local": {"worker": 0.64, "writer": 0.32, "source": 0.03, "driver": 0.01},
     "cluster": {"executor": 0.35, "worker": 0.35, "writer": 0.25, "driver": 0.05},
 }
 """Who is killed, and how often, where Spark runs in one process and where it runs in many."""
@@ -48,11 +50,16 @@ class Kill:
         return "; ".join(said)
 
 
+def points_of(section: str) -> tuple[str, ...]:
+    """The points that have their turn there."""
+    return tuple(point for point in POINTS if (split(point)[0] == "executor") == (section == "cluster"))
+
+
 def kills(seed: int, section: str) -> Iterator[Kill]:
     """All kills of a seed, one after another, without end."""
     rng = random.Random(f"{seed}/{section}")
     shares = SECTIONS[section]
-    left = [point for point in POINTS if section == "local"]
+    left = list(points_of(section))
     rng.shuffle(left)
     number = 0
     while True:
@@ -69,7 +76,7 @@ def kills(seed: int, section: str) -> Iterator[Kill]:
             number,
             who,
             point,
-            rng.choice(COUNTS) if point else rng.randrange(LONGEST),
+            rng.randint(1, COUNTS.get(split(point)[2], FEW)) if point else rng.randrange(LONGEST),
             rng.random() < 0.4,
             rng.random() < 0.4,
             rng.choice([0, 0, 10, 40]),

@@ -40,6 +40,9 @@ POINTS: tuple[str, ...] = (
     "worker before transaction",
     "worker inside transaction",
     "worker after transaction",
+    "executor before write",
+    "executor after write",
+    "executor inside write_bags",
     "source before begin",
     "source inside begin",
     "source after begin",
@@ -54,7 +57,7 @@ POINTS: tuple[str, ...] = (
     "driver before publish",
     "driver after publish",
     "driver inside drop",
-    "trimmer inside trim",
+    "driver inside trim",
     "writer before transaction",
     "writer inside transaction",
     "writer after transaction",
@@ -62,7 +65,8 @@ POINTS: tuple[str, ...] = (
     "writer after durable point",
 )
 """Who dies, when, and at what call. Inside a transaction: all is written and nothing is committed.
-Inside any other call: after one of the transactions that it makes."""
+Inside any other call: after one of the transactions that it makes. An executor dies with the worker that
+comes to the point, and takes with it what the epoch's earlier stages have sent."""
 
 _CALLS: dict[str, str] = {
     "log read": "store.embedded.logs:EmbeddedLog.read",
@@ -162,9 +166,16 @@ def near(point: str) -> None:
         _passed[point] = (laid, passed)
         if passed >= int(token.read_text()):
             token.rename(token.parent / TAKEN / point)
+            if point.startswith("executor"):
+                os.kill(_executor(), signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
     except FileNotFoundError:
         return
+
+
+def _executor() -> int:
+    """The Java process whose daemon has forked this one."""
+    return int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 # ------------------------------------------------------------------ the side of the campaign

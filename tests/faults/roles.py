@@ -1,4 +1,4 @@
-"""Who lives in the town and is killed: drivers, writers, trimmers; and a reader who watches.
+"""Who lives in the town and is killed: drivers and writers; and a reader who watches.
 
 One sentence: each is forked from a process that has imported everything, wraps the calls at which it
 may die, and reports what it has done; a driver starts its Java machine ahead of time and then waits to
@@ -112,19 +112,6 @@ def trade(reports: Reports, arguments: Arguments) -> None:
             number += 1
 
 
-def trim(reports: Reports, arguments: Arguments) -> None:
-    """Forget what all views reflect, again and again."""
-    install("trimmer")
-    with open_town(arguments["directory"]) as db:
-        while True:
-            reached = [db.store.views.committed(group.name).frontier for group in db.catalog.groups()]
-            cut = reached[0]
-            for frontier in reached[1:]:
-                cut = cut & frontier
-            db.store.log.trim(cut)
-            reports.send("trimmed")
-
-
 def watch(reports: Reports, arguments: Arguments) -> None:
     """Take snapshots, as fast as somebody hears of them, and see whether they add up."""
     faulthandler.cancel_dump_traceback_later()
@@ -140,6 +127,5 @@ def watch(reports: Reports, arguments: Arguments) -> None:
 ROLES: dict[str, Callable[[Reports, Arguments], None]] = {
     "drive": drive,
     "trade": trade,
-    "trim": trim,
     "watch": watch,
 }

@@ -27,6 +27,9 @@ CUSTOMERS = 20
 ORDERS = 200
 NOTES = ("gift", "return", "urgent", None)
 
+RETENTION = 1000
+"""Operations of the log that are kept, besides those that a view has not seen."""
+
 BANK, SHOP = 0, 1
 WRITERS = (BANK, SHOP)
 
@@ -60,7 +63,7 @@ VIEWS = {
 }
 """Aggregates, extremes, joins, a window, a top-k, sets, views on views, and a family."""
 
-LAZY = "SELECT note, count(*) AS n FROM orders GROUP BY note"
+LATE = "SELECT note, count(*) AS n FROM orders GROUP BY note"
 
 VISITORS = (
     "SELECT id, amount FROM orders WHERE customer = {}",
@@ -78,12 +81,12 @@ def open_town(path: Path | str) -> Database:
 def found_town(path: Path, seed: int) -> Database:
     """A new town with all its views."""
     db = open_town(path)
-    db.sql(TABLES)
+    created = [f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items()]
+    db.sql(";\n".join([TABLES, *created, f"CREATE MATERIALIZED VIEW late WITH (refresh = 'lazy') AS {LATE}"]))
+    db.sql(f"SET GLOBAL log_retention_operations = {RETENTION}; SET GLOBAL log_retention_age = '0 seconds'")
     db.table("accounts").put_many([{"id": id, "branch": id % BRANCHES, "money": EACH} for id in range(ACCOUNTS)])
     for number in range(1, 11):
         step(db, seed, SHOP, number)
-    created = [f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items()]
-    db.sql(";\n".join([*created, f"CREATE MATERIALIZED VIEW slow WITH (refresh = 'lazy') AS {LAZY}"]))
     db.flush()
     return db
 

@@ -62,6 +62,16 @@ def test_a_checkpoint_that_is_lost_between_runs(shop: Database, spark: SparkSess
             shutil.rmtree(tmp_path / "checkpoint")
 
 
+def test_a_checkpoint_of_which_only_half_a_file_was_written(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+    """As a driver leaves it that is killed in its first epoch."""
+    offsets = tmp_path / "checkpoint" / "offsets"
+    offsets.mkdir(parents=True)
+    offsets.joinpath(".0.5b1d6a6e-3c0b-4a62-a0c5-2f1d4b3f0a11.tmp").write_text("v1\n{")
+    trade(shop, 2, seed=1)
+    Pipeline(tmp_path / "store", spark=spark, checkpoint=tmp_path / "checkpoint").catch_up()
+    assert_all_is_right(shop)
+
+
 @pytest.mark.parametrize(("moment", "checkpoint"), [("begun", "kept"), ("written", "lost"), ("committed", "kept")])
 def test_a_driver_killed_in_an_epoch_loses_nothing_and_repeats_nothing(
     moment: str, checkpoint: str, spark: SparkSession, tmp_path: Path

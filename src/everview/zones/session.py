@@ -20,7 +20,8 @@ What each setting buys, measured on two cores with an empty epoch:
 
 Where an executor is lost, tasks whose output went with it are run again. Spark would compare that output
 with what it was, and give the job up where it differs; but reports tell times, which always do, and steps
-are pure, so what differs does not matter: it is told not to compare.
+are pure, so what differs does not matter: it is told not to compare. Nor does it matter what a driver that
+was killed has left in its checkpoint, such as a file that is half written.
 
 A Spark row is a block of up to megabytes, hence the small Arrow batches. Spark's own log is
 off: what goes wrong reaches the caller as an error of ours.
@@ -68,7 +69,9 @@ _AT_RUNTIME = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     "spark.sql.streaming.pollingDelay": "20ms",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
