@@ -62,7 +62,7 @@ def test_a_checkpoint_that_is_lost_between_runs(shop: Database, spark: SparkSess
             shutil.rmtree(tmp_path / "checkpoint")
 
 
-def test_a_checkpoint_of_which_only_half_a_file_was_written(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_checkpoint_that_is_half_a_file(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
     """As a driver leaves it that is killed in its first epoch."""
     offsets = tmp_path / "checkpoint" / "offsets"
     offsets.mkdir(parents=True)
