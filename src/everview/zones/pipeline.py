@@ -248,8 +248,10 @@ class Pipeline:
         while not self._drained(maintainer, wanted):
             now = time.monotonic()
             if now > looked + LOOK:
-                self.check()
-                if self._query is None or not self._active(self._query):
+                active = self._query is not None and self._active(self._query)
+                if self._failure is not None:
+                    raise self._failure
+                if not active:
                     raise EpochError(f"the pipeline of group {self.group} was stopped before it reached {wanted}")
                 looked = now
             if deadline is not None and now > deadline:
