@@ -73,7 +73,7 @@ def test_missing_extra_and_changed_rows_in_every_kind_of_view(db: everview.Datab
 def test_views_that_are_right_while_rows_are_written_that_they_do_not_reflect(db: everview.Database) -> None:
     open_shop(db)
     rng = random.Random(3)
-    for _ in range(4):
+    for _ in range(2):
         write(db, rng, 20)
         db.flush()
         write(db, rng, 20)

@@ -93,14 +93,14 @@ def test_a_recorded_run(db: everview.Database, name: str) -> None:
     db.sql(TABLES + f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}")
     rng = random.Random(3)
     with db.recording(name) as each:
-        for _ in range(12):
+        for _ in range(8):
             write(db, rng, 1)
             each.wrote()
             db.flush()
             each.look()
     assert (each.judgement.level, each.judgement.violation, each.judgement.unfounded) == (Level.COMPLETE, None, ())
     with db.recording(name) as some:
-        for number in range(15):
+        for number in range(10):
             write(db, rng, 1)
             some.wrote()
             if number % 5 == 4:

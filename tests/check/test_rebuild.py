@@ -14,7 +14,7 @@ from everview.maintain.builds import builds_of
 from everview.maintain.rebuilding import asked_rebuilds
 from everview.plan.maintenance import Role
 from tests.check.damage import Damage, damage, damage_aside, damage_by, held, plan_of, states_of
-from tests.check.shop import open_shop
+from tests.check.shop import FEW, open_shop
 from tests.client.kinds import write
 
 
@@ -75,7 +75,7 @@ def test_old_rows_are_read_until_the_new_ones_are_there(db: everview.Database) -
 
 
 def test_while_somebody_writes_and_the_views_are_maintained(db: everview.Database) -> None:
-    open_shop(db)
+    open_shop(db, FEW)
     earlier = held(db)
     write(db, random.Random(8), 40)
     db.flush()
@@ -92,7 +92,7 @@ def test_while_somebody_writes_and_the_views_are_maintained(db: everview.Databas
         writer.start()
         try:
             wrong = db.verify().to_rebuild
-            assert len(wrong) > 20
+            assert len(wrong) > 7
             db.rebuild(*wrong, timeout=120)
             assert db.verify().right
         finally:
