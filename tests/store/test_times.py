@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,6 @@ import pytest
 
 import everview
 from everview.change.frontier import Frontier
-from everview.store.embedded import times
 from everview.store.embedded.store import EmbeddedStore
 from everview.store.embedded.times import RINGS, time_of
 
@@ -23,7 +23,7 @@ class Written:
         self.db = everview.open(path, durability="none", map_size=1 << 28)
         self.table = self.db.create_table("t", {"id": "BIGINT"}, key=["id"])
         self.now = START
-        patch.setattr(times.time, "time", lambda: self.now)
+        patch.setattr(time, "time", lambda: self.now)
         self.rows = 0
 
     def put(self, after: float) -> Frontier:
