@@ -123,12 +123,13 @@ class Campaign:
         """Kill so often, or until the time is over."""
         end = None if minutes is None else time.monotonic() + 60 * minutes
         planned = list(islice(kills(self.seed, self.section), count))
+        sizes = random.Random(f"{self.seed}/{self.section}/groups")
         self._drivers_to_come = sum(kill.who == "driver" for kill in planned)
         with self._held:
             try:
                 self._begin()
                 while planned and (end is None or time.monotonic() < end):
-                    size = self.rng.randint(1, GROUP)
+                    size = sizes.randint(1, GROUP)
                     group, planned = planned[:size], planned[size:]
                     self._strike(group)
                     self._check()
@@ -182,6 +183,7 @@ class Campaign:
             "all views reflect all writes",
         )
         self._check()
+        assert not self._promised, f"epochs that were begun have not ended: {self._promised}"
         assert_all_is_counted(self.db)
         with self.db.snapshot() as snapshot:
             found = disagreement(snapshot)
