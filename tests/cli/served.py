@@ -30,6 +30,7 @@ class Served:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(environment or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            start_new_session=True,
         )
         self._said = b""
         self.events: list[dict[str, Any]] = []
@@ -61,6 +62,10 @@ class Served:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
+    def interrupt(self) -> None:
+        """As Ctrl-C in a terminal does it: all processes of the command get the signal."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
     def end(self) -> int:
         """Wait for its end; the exit code."""
         code = self.process.wait(PATIENCE)
@@ -91,9 +96,3 @@ def served(
         yield found
     finally:
         found.close()
-
-
-def terminated(service: Served) -> int:
-    """Told to end, and its exit code."""
-    service.signal(signal.SIGTERM)
-    return service.end()

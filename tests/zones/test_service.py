@@ -20,7 +20,7 @@ from everview.maintain.plans import PAUSES
 from everview.zones import service
 from everview.zones.events import Event
 from everview.zones.service import Ended, Service
-from tests.cli.served import Served, served, terminated
+from tests.cli.served import Served, served
 from tests.zones.shop import assert_all_is_right, open_shop, trade, wrong
 
 LAZY = "CREATE MATERIALIZED VIEW many WITH (refresh = 'lazy') AS SELECT count(*) AS n FROM orders"
@@ -216,11 +216,11 @@ def writing(db: everview.Database) -> Iterator[None]:
         writer.join()
 
 
-def assert_ended_cleanly(db: everview.Database, service: Served) -> None:
-    assert terminated(service) == 0
+def assert_ends_cleanly(db: everview.Database, service: Served, why: str) -> None:
+    assert service.end() == 0
     assert under_way(db) == [] and db.store.holder("maintenance") is None
     assert not db.store.metadata.documents(PAUSES)[1], "whoever comes next begins epochs at once"
-    assert service.events[-1]["event"] == "stopped" and service.events[-1]["why"] == "SIGTERM"
+    assert service.events[-1]["event"] == "stopped" and service.events[-1]["why"] == why
     assert not (found := wrong(db)), found
 
 
@@ -241,14 +241,16 @@ def test_a_service_is_ended_killed_and_taken_over_under_a_running_writer(
             assert first.end() == -signal.SIGKILL
             standby.until("started")
             standby.until("epoch")
-            assert_ended_cleanly(db, standby)
+            standby.signal(signal.SIGTERM)
+            assert_ends_cleanly(db, standby, "SIGTERM")
     fill(db, 250_000)
     with served(store, *means) as third:
         third.until("started")
         db.sql("CREATE MATERIALIZED VIEW large AS SELECT k % 10 AS g, count(*) AS n FROM many GROUP BY g")
         while not builds_of(db.store):
             assert third.process.poll() is None
-        assert_ended_cleanly(db, third)
+        third.interrupt()
+        assert_ends_cleanly(db, third, "SIGINT")
         (build,) = builds_of(db.store)
         assert build.joined is None, "the rest is for the next one"
     assert Service(store, Told(), local=True, once=True).run() is Ended.CLEAN
