@@ -99,7 +99,7 @@ def tasks_that_fail_at_random(on: On) -> None:
             do_business(on.db, seed)
             on.driver.drain(timeout=PATIENCE)
             check_now(on.db)
-            if failed(marks) == set(MOMENTS):
+            if seed >= 2 and failed(marks) == set(MOMENTS):
                 return
     raise AssertionError(f"tasks have failed only {failed(marks)}")
 
@@ -173,7 +173,7 @@ def test_tasks_that_fail_at_random_on_a_local_master(shop: Database, spark: Spar
             trade(shop, 5, seed)
             pipeline.drain(timeout=PATIENCE)
             assert_all_is_right(shop)
-            if failed(marks) == set(MOMENTS):
+            if seed >= 2 and failed(marks) == set(MOMENTS):
                 return
     raise AssertionError(f"tasks have failed only {failed(marks)}")
 
