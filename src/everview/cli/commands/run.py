@@ -34,7 +34,8 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 def run(
     path: Annotated[Path, typer.Argument(help="The directory of the store.", show_default=False)],
     master: Annotated[
-        str | None, typer.Option(help="Where Spark runs: spark://host:7077, sc://host:15002.", show_default="two cores here")
+        str | None,
+        typer.Option(help="Where Spark runs: spark://host:7077, sc://host:15002.", show_default="two cores here"),
     ] = None,
     servers: Annotated[
         int | None, typer.Option(min=1, help="How many view servers there are on Spark.", show_default="2")
