@@ -14,7 +14,8 @@ from tests.oracle.maintained import bag
 
 MORE = {
     "tied": "SELECT id, x FROM a ORDER BY x LIMIT 3",
-    "first_seen": "SELECT k, first(s) AS s, list(x) AS xs FROM a GROUP BY k",
+    "first_seen": "SELECT k, first(s) AS s, any_value(s) AS any_s, list(x) AS xs FROM a GROUP BY k",
+    "first_kept": "SELECT k, any_value(s) FILTER (WHERE x > 2) AS s, median(x) AS m FROM a GROUP BY CUBE (k)",
     "both": "SELECT a.id, b.y FROM a JOIN b ON a.k = b.k ORDER BY a.x LIMIT 4",
     "with_ties": "SELECT id, x FROM a ORDER BY x LIMIT 2 WITH TIES",
     "moving": "SELECT id, row_number() OVER (PARTITION BY k ORDER BY x) AS n, lag(s) OVER (ORDER BY x) AS s FROM a",

@@ -40,6 +40,7 @@ def asked(db: everview.Database, query: str) -> tuple[str, tuple[str, ...]]:
         ("SELECT g, count(*) AS n FROM t GROUP BY g ORDER BY n LIMIT 1", 'ORDER BY "n", t.g LIMIT 1'),
         ("SELECT DISTINCT ON (g) g, s FROM t", 'ORDER BY "t"."id"'),
         ("SELECT g, first(s) AS s FROM t GROUP BY g", 'FIRST(t.s ORDER BY "t"."id"'),
+        ("SELECT g, any_value(s) AS s FROM t GROUP BY g", 'ANY_VALUE(t.s ORDER BY "t"."id"'),
         ("SELECT list(DISTINCT g) AS l FROM t", "ARRAY_AGG(DISTINCT t.g ORDER BY t.g"),
         ("SELECT id, lag(s) OVER (ORDER BY g) AS s FROM t", 'OVER (ORDER BY t.g, "t"."id"'),
         ("SELECT id, last_value(s) OVER (ORDER BY g) AS s FROM t", 'LAST_VALUE(t.s ORDER BY t.g, "t"."id"'),

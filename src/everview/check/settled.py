@@ -180,6 +180,8 @@ class _Settling:
 
     def _call(self, call: exp.Expr, keys: Sequence[exp.Expr]) -> None:
         """Append to the ORDER BY inside a call. With DISTINCT only the values themselves can order it."""
+        if isinstance(call, exp.AnyValue) and isinstance(call.parent, exp.IgnoreNulls):
+            call = call.parent  # sqlglot says of any_value what it does anyway
         distinct, order = call.find(exp.Distinct), call.find(exp.Order)
         text = to_sql(call)
         if isinstance(call.parent, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or not text.endswith(")"):

@@ -99,6 +99,8 @@ def aggregate(context: Context, relation: Relation, tree: exp.Expr, name: str) -
     function = function_of(tree)
     filter_ = tree.expression.this if isinstance(tree, exp.Filter) else None
     inner = tree.this if isinstance(tree, exp.Filter) else tree
+    if isinstance(inner, exp.IgnoreNulls) and isinstance(inner.this, exp.AnyValue):
+        inner = inner.this  # sqlglot says of any_value what it does anyway
     arguments, distinct, order = _arguments(inner)
     sql = text_of(tree)
     if function in OPEN and not isinstance(inner, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):

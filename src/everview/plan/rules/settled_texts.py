@@ -186,6 +186,8 @@ def _numbers_copies(window: exp.Window) -> bool:
 
 def _order_call(call: exp.Expr, keys: Sequence[str]) -> None:
     """Append to the ORDER BY inside a call. With DISTINCT only the values themselves can order it."""
+    if isinstance(call, exp.AnyValue) and isinstance(call.parent, exp.IgnoreNulls):
+        call = call.parent  # sqlglot says of any_value what it does anyway
     around = call.parent
     text = written(call)
     distinct, order = call.find(exp.Distinct), call.find(exp.Order)
