@@ -243,7 +243,7 @@ def test_a_service_is_ended_killed_and_taken_over_under_a_running_writer(
             standby.until("epoch")
             standby.signal(signal.SIGTERM)
             assert_ends_cleanly(db, standby, "SIGTERM")
-    fill(db, 250_000)
+    fill(db, 150_000)
     with served(store, *means) as third:
         third.until("started")
         db.sql("CREATE MATERIALIZED VIEW large AS SELECT k % 10 AS g, count(*) AS n FROM many GROUP BY g")
