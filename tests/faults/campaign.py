@@ -218,8 +218,10 @@ class Campaign:
         return self.nursery.start("trade", directory=str(self.path), seed=self.seed, writer=writer)
 
     def _let_it_run(self) -> None:
-        self._driver.tell("begin")
-        self._wait_for(lambda: self._driver.state == "running", "the pipeline runs")
+        """Until the driver runs, or has died of another kill of the same group."""
+        driver = self._driver
+        driver.tell("begin")
+        self._wait_for(lambda: driver.state == "running" or driver.victim.ended, "the pipeline runs", mortal=True)
         self.say(f"     driver {self._drivers} runs, {len(self.epochs)} epochs were seen")
 
     def _learn(self, writer: int, reports: Sequence[str]) -> None:
@@ -244,11 +246,12 @@ class Campaign:
         failed = self._driver.stops[self._driver.sources_died :]
         assert not failed, f"the pipeline has failed: {failed[0]}"
 
-    def _wait_for(self, state: Callable[[], bool], what: str) -> None:
+    def _wait_for(self, state: Callable[[], bool], what: str, *, mortal: bool = False) -> None:
+        """Let time pass until it is so. ``mortal``: the driver may die meanwhile."""
         deadline = time.monotonic() + PATIENCE
         while not state():
             self._tick()
-            assert not self._driver.victim.ended, "the driver has died of itself"
+            assert mortal or not self._driver.victim.ended, "the driver has died of itself"
             assert time.monotonic() < deadline, f"after {PATIENCE} s it is not so that {what}"
 
     # -------------------------------------------------------------- killing

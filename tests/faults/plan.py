@@ -20,7 +20,7 @@ FEW = 2
 LONGEST = 60
 """Ticks before a kill at a random moment."""
 SECTIONS: dict[str, dict[str, float]] = {
-    "local": {"worker": 0.64, "writer": 0.32, "source": 0.03, "driver": 0.01},
+    "local": {"worker": 0.58, "writer": 0.39, "source": 0.02, "driver": 0.01},
     "cluster": {"executor": 0.35, "worker": 0.35, "writer": 0.25, "driver": 0.05},
 }
 """Who is killed, and how often, where Spark runs in one process and where it runs in many."""

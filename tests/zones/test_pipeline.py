@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,8 +27,7 @@ from everview.zones.epoch import SparkEpochs
 from everview.zones.pipeline import Pipeline
 from everview.zones.stage_task import StageTask
 from tests.zones.quiet import Watched
-from tests.zones.shop import assert_all_is_counted, assert_all_is_right, open_shop, trade, write, wrong
-from tests.zones.victim import OPERATIONS
+from tests.zones.shop import assert_all_is_right, open_shop, trade, write, wrong
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -70,32 +68,6 @@ def test_a_checkpoint_that_is_half_a_file(shop: Database, spark: SparkSession, t
     trade(shop, 2, seed=1)
     Pipeline(tmp_path / "store", spark=spark, checkpoint=tmp_path / "checkpoint").catch_up()
     assert_all_is_right(shop)
-
-
-@pytest.mark.parametrize(("moment", "checkpoint"), [("begun", "kept"), ("written", "lost"), ("committed", "kept")])
-def test_a_driver_killed_in_an_epoch_loses_nothing_and_repeats_nothing(
-    moment: str, checkpoint: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    store, folder = tmp_path / "store", tmp_path / "checkpoint"
-    with open_shop(store) as db:
-        before = db.store.views.committed("main").epoch
-        trade(db, 20, seed=1)
-        victim = subprocess.run(
-            [sys.executable, "-m", "tests.zones.victim", str(store), str(folder), moment],
-            cwd=ROOT,
-            stderr=subprocess.DEVNULL,
-            timeout=PATIENCE,
-        )
-        assert victim.returncode == -signal.SIGKILL
-        views = db.store.views
-        assert views.committed("main").epoch == before + (2 if moment == "committed" else 1)
-        assert (views.begun("main") is None) == (moment == "committed")
-        if checkpoint == "lost":
-            shutil.rmtree(folder)
-        trade(db, 5, seed=2)
-        Pipeline(store, spark=spark, servers=3, operations=OPERATIONS, checkpoint=folder).catch_up()
-        assert_all_is_right(db)
-        assert_all_is_counted(db)
 
 
 @dataclass(frozen=True)
