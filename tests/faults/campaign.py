@@ -30,6 +30,7 @@ from everview.maintain.asks import ask
 from tests.faults.plan import Kill, kills, points_of
 from tests.faults.points import FOLDER, Tokens, split
 from tests.faults.processes import Nursery, Victim
+from tests.faults.roles import ATTEMPTS
 from tests.faults.spotting import Spotted, kill_all, marked
 from tests.faults.town import VISITORS, WRITERS, disagreement, found_town, numbers
 from tests.zones.clusters import Cluster
@@ -95,7 +96,7 @@ class Campaign:
         self.folder = folder
         self.seed = seed
         self.section = "local" if cluster is None else "cluster"
-        self.master = "local[2,1000]" if cluster is None else cluster.url
+        self.master = f"local[2,{ATTEMPTS}]" if cluster is None else cluster.url
         self.settings = {} if cluster is None else cluster.settings
         self.say = say
         self.rng = random.Random(f"{seed}/{self.section}/moments")

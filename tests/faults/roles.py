@@ -32,9 +32,12 @@ CHECKED = 0.05
 DRIVER = "EVERVIEW_FAULT_DRIVER"
 """The variable by which the processes that a driver has started are known."""
 
+ATTEMPTS = 20
+"""How often a task is tried: more often than it is killed, but one that is out of date gives up soon."""
+
 SETTINGS = {
     "spark.python.daemon.module": "tests.faults.daemon",
-    "spark.task.maxFailures": "1000",
+    "spark.task.maxFailures": str(ATTEMPTS),
 }
 
 
