@@ -83,6 +83,17 @@ def test_an_empty_result_shows_its_columns(db: everview.Database) -> None:
     assert str(db.table("empty").scan()) == "id  text\n--  ----\n0 rows"
 
 
+def test_a_result_shows_itself_in_a_notebook() -> None:
+    shown = Result.of(COLUMNS, [(1, "<b>"), (2, None)], ["a & b"])._repr_html_()
+    assert "<tr><th>n</th><th>text</th></tr>" in shown
+    assert "<tr><td>1</td><td>&lt;b&gt;</td></tr><tr><td>2</td><td>NULL</td></tr>" in shown
+    assert shown.endswith("<p>2 rows</p><p>a &amp; b</p>")
+    many = Result(COLUMNS, [batch(0, SHOWN + 5)])
+    assert many._repr_html_().count("<tr>") == 1 + SHOWN
+    assert len(many.rows()) == SHOWN + 5, "looking at it loses nothing"
+    assert Result()._repr_html_() == "<pre>done</pre>"
+
+
 def test_a_result_may_be_closed_early(shop: everview.Database) -> None:
     with shop.sql("SELECT * FROM orders") as result:
         pass

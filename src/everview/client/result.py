@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -176,11 +177,27 @@ class Result:
             return "\n".join(self.notices) or "done"
         if self._passed:
             return f"({', '.join(self.names)}): read already"
+        rows = self._seen()
+        return "\n".join([*self._table(rows[:SHOWN]), self._total(len(rows)), *self.notices])
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks."""
+        if not self.columns or self._passed:
+            return f"<pre>{escape(repr(self))}</pre>"
+        rows = self._seen()
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.names)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_shown(value))}</td>" for value in row) + "</tr>" for row in rows[:SHOWN]
+        )
+        said = "".join(f"<p>{escape(line)}</p>" for line in (self._total(len(rows)), *self.notices))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
+
+    def _seen(self) -> list[tuple[Any, ...]]:
+        """The first rows, SHOWN and one more if there are as many."""
         while self._rows_kept <= SHOWN and self._pull() is not None:
             pass
         seen = self._kept if self._kept or self._last is None else [self._last]
-        rows = [row for batch in seen for row in self._tuples(batch)]
-        return "\n".join([*self._table(rows[:SHOWN]), self._total(len(rows)), *self.notices])
+        return [row for batch in seen for row in self._tuples(batch)]
 
     def _table(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:
         if len(self.columns) == 1 and self.columns[0].type.kind is Kind.VARCHAR:
