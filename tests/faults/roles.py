@@ -33,11 +33,12 @@ DRIVER = "EVERVIEW_FAULT_DRIVER"
 """The variable by which the processes that a driver has started are known."""
 
 ATTEMPTS = 20
-"""How often a task is tried: more often than it is killed, but one that is out of date gives up soon."""
+"""How often a task and a stage are tried: more often than they are killed, but what is out of date ends soon."""
 
 SETTINGS = {
     "spark.python.daemon.module": "tests.faults.daemon",
     "spark.task.maxFailures": str(ATTEMPTS),
+    "spark.stage.maxConsecutiveAttempts": str(ATTEMPTS),
 }
 
 
