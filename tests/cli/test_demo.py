@@ -99,7 +99,8 @@ def test_ctrl_c_ends_all_processes_and_removes_what_is_temporary(tmp_path: Path)
 def test_a_directory_that_holds_something_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("dear all")
     found = CliRunner().invoke(app, ["demo", "--path", str(tmp_path)])
-    assert found.exit_code == 2 and "is not empty" in found.output
+    said = " ".join(found.output.replace("│", " ").split())  # a long path makes several lines of it
+    assert found.exit_code == 2 and "is not empty" in said
     assert [one.name for one in tmp_path.iterdir()] == ["letter"]
 
 
