@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -19,6 +20,12 @@ from tests.cli.served import PATIENCE, ROOT
 
 STEERING = re.compile(r"\x1b\[[0-9;?>=]*[A-Za-z]|\x1b[=>78]|\x07")
 UP, TAB, CTRL_C, CTRL_D = "\x1b[A", "\t", "\x03", "\x04"
+
+
+def _before() -> None:
+    """As a terminal starts programs: Ctrl-C is a signal, and not one that whoever started the tests ignores."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Terminal:
@@ -37,7 +44,7 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # so that Ctrl-C is a signal
+            preexec_fn=_before,
         )
         self._theirs = theirs
         self.settings = termios.tcgetattr(theirs)
