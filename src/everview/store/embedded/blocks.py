@@ -29,6 +29,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +47,7 @@ BLOCK_BYTES = 1 << 20
 
 HEADER = struct.Struct("<BBHIQQIQ")
 ENTRY = struct.Struct("<HBBIII")
+_END = struct.Struct("<Q")
 CHECKSUM = struct.Struct("<I")
 _DIRECTORY = np.dtype(
     [("key", "<u2"), ("kind", "u1"), ("parts", "u1"), ("incarnation", "<u4"), ("old", "<u4"), ("new", "<u4")]
@@ -56,8 +58,7 @@ _RESIDUE = zlib.crc32(CHECKSUM.pack(zlib.crc32(b"")))
 _SINGLE = struct.Struct(HEADER.format + ENTRY.format.lstrip("<"))
 
 
-@dataclass(frozen=True)
-class LogEnd:
+class LogEnd(NamedTuple):
     """Where a node's log ends: the last entry, and the bytes of all blocks so far."""
 
     sequence: int
@@ -235,7 +236,8 @@ def batch_of(block: bytes) -> int:
 
 def end_of(block: bytes) -> int:
     """How many bytes the log has up to the end of a block."""
-    return int(HEADER.unpack_from(block)[7])
+    found: int = _END.unpack_from(block, HEADER.size - _END.size)[0]
+    return found
 
 
 def numbers(buffer: bytes, positions: Ints, kind: str) -> npt.NDArray[np.unsignedinteger]:

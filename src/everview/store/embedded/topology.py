@@ -131,7 +131,8 @@ def log_end(transaction: Transaction, map_: Map, node: int) -> LogEnd:
     cursor = last_block(transaction, node)
     if cursor is None:
         return LogEnd(max(map_.trimmed[node], map_.closed[node]), 0)
-    return LogEnd(sequence_of(cursor.key()), end_of(cursor.value()))
+    key, block = cursor.item()
+    return LogEnd(int.from_bytes(key[_NODE:], "big"), end_of(block))
 
 
 def last_block(transaction: Transaction, node: int) -> Cursor | None:
