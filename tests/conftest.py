@@ -1,4 +1,6 @@
-"""How hypothesis draws, in all tests: the same examples every time, and none of them is too slow.
+"""What all tests share: how hypothesis draws, and a Spark session.
+
+Hypothesis draws the same examples every time, and none of them is too slow.
 
 ``EVERVIEW_HYPOTHESIS=random`` draws anew in every run, ``thorough`` also tries harder where a test can;
 a failure prints what repeats it.
@@ -7,8 +9,14 @@ a failure prints what repeats it.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 settings.register_profile(
     "everview",
@@ -18,3 +26,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("everview")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A session on this machine; Spark is loaded by those who ask for it. One that is there already is
+    left to whoever started it."""
+    from pyspark.sql import SparkSession
+
+    from everview.zones.session import new_session
+
+    there = SparkSession.getActiveSession() is not None
+    session = new_session()
+    yield session
+    if not there:
+        session.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,22 +14,12 @@ from everview.check.report import Verdict
 from everview.client.verifying import KeptViews
 from everview.errors import UnknownObjectError
 from everview.plan.maintenance import Role
-from everview.zones.session import new_session
 from tests.check.damage import Damage, damage, damage_by, held, plan_of, states_of
 from tests.check.shop import open_shop
 from tests.client.kinds import write
 from tests.oracle.schemas import History
 from tests.zones.live import Live
 from tests.zones.writer import do, writing
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    there = SparkSession.getActiveSession() is not None
-    session = new_session()
-    yield session
-    if not there:
-        session.stop()
 
 
 def test_the_same_is_found_on_spark_as_in_one_process(db: everview.Database, spark: SparkSession) -> None:

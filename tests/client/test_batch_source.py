@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from everview.change.types import parse_type
 from everview.errors import DefinitionError, InputError, SnapshotExpiredError, UnknownObjectError
 from everview.zones import batch_source
 from everview.zones.batch_source import EverviewReader, for_spark, spark_type
-from everview.zones.session import new_session
 from tests.client.kinds import VIEWS, define, write
 from tests.oracle.maintained import bag, database
 
@@ -120,15 +118,6 @@ def test_types_that_spark_has() -> None:
         "DECIMAL(10,2)": "decimal(10,2)",
     }
     assert {text: spark_type(for_spark(parse_type(text))).simpleString() for text in kinds} == kinds
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    there = SparkSession.getActiveSession() is not None
-    session = new_session()
-    yield session
-    if not there:
-        session.stop()
 
 
 def test_spark_reads_tables_and_views(db: everview.Database, spark: SparkSession) -> None:

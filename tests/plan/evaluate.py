@@ -147,7 +147,7 @@ def _query(node: Relation, inputs: list[str]) -> str:
         case Reevaluate():
             tables = ", ".join(f"in{n} AS (SELECT * FROM {one})" for n, one in enumerate(inputs))
             return f"WITH {tables} SELECT * FROM ({node.query})" if inputs else node.query
-    raise NotImplementedError(node.title)
+    raise AssertionError(f"nothing says what {node.title} gives")
 
 
 def _names(fields: Iterable[Field]) -> str:

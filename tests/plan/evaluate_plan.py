@@ -227,7 +227,7 @@ def _grouped(step: Step, inputs: Sequence[str]) -> str:
         case Operator.AGGREGATE:
             return _together(step, inputs)
         case _:
-            raise NotImplementedError(step.operator)
+            raise AssertionError(f"nothing says what {step.operator} gives")
     columns = [f"{sql} AS {quoted(name)}" for sql, name in zip(key, told["key names"], strict=True)]
     by = f" GROUP BY {', '.join(key)}" if key else ""
     return f"SELECT {', '.join([*columns, *calls, f'any_value({PLACE}) AS {PLACE}'])} FROM {inputs[0]}{by}"

@@ -25,7 +25,7 @@ from sqlglot import exp
 
 from everview.sql.calls import aggregates, called
 from everview.sql.dialects import DEFAULT, reader, to_sql
-from everview.sql.expand import WHOLE
+from everview.sql.expand import WHOLE, is_whole
 from everview.sql.open_orders import open_orders
 
 KEY = "__key_"
@@ -71,7 +71,7 @@ class _Settling:
 
     def order(self, node: exp.Expr) -> bool:
         query = node.find_ancestor(exp.Query)
-        if query is None or _is_whole(node):
+        if query is None or is_whole(node):
             return False
         if isinstance(node, exp.Limit | exp.Offset | exp.Distinct):
             _extend(query, self._rows(query))
@@ -198,15 +198,6 @@ class _Settling:
             again = reader(DEFAULT).read(f"SELECT {text}")
             assert isinstance(again, exp.Select)
             call.replace(again.expressions[0].copy())
-
-
-def _is_whole(node: exp.Expr) -> bool:
-    around: exp.Expr | None = node
-    while around is not None:
-        if around.meta.get(WHOLE):
-            return True
-        around = around.parent
-    return False
 
 
 def _is_grouped(query: exp.Select) -> bool:

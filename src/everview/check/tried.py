@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from everview.sql.calls import is_aggregate
-from everview.sql.expand import WHOLE
+from everview.sql.expand import is_whole
 
 _SIMPLE = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star)
 
@@ -28,7 +28,7 @@ def tried(tree: exp.Expr) -> exp.Expr:
     """A checked query in which rows without a value are left out. The original is left as it is."""
     holder = exp.Paren(this=tree.copy())
     for select in list(holder.find_all(exp.Select)):
-        if not _is_whole(select):
+        if not is_whole(select):
             _try_rows(select)
     found: exp.Expr = holder.this.pop()
     return found
@@ -104,12 +104,3 @@ def _tried(node: exp.Expr) -> exp.Expr:
 def _has_value(node: exp.Expr) -> exp.Expr:
     asked = _tried(exp.Is(this=exp.paren(node.copy()), expression=exp.Null()))
     return exp.Not(this=exp.Is(this=asked, expression=exp.Null()))
-
-
-def _is_whole(node: exp.Expr) -> bool:
-    around: exp.Expr | None = node
-    while around is not None:
-        if around.meta.get(WHOLE):
-            return True
-        around = around.parent
-    return False

@@ -32,22 +32,27 @@ from everview.store.contract import Snapshot
 Row: TypeAlias = tuple[Any, ...]
 Read: TypeAlias = Callable[[Metrics, Definitions, Snapshot], Iterator[Row]]
 
+_UPDATES: dict[str, Type] = {"inserted": BIGINT, "updated": BIGINT, "deleted": BIGINT}
+"""Rows of views."""
+_WORK: dict[str, Type] = {
+    "operations": BIGINT,
+    "rows_taken_in": BIGINT,
+    "changes": BIGINT,
+    **_UPDATES,
+    "bytes_shuffled": BIGINT,
+    "set_aside": BIGINT,
+    "unreadable": BIGINT,
+    "seconds": DOUBLE,
+}
+"""What an epoch did, and what all of them add up to."""
+
 COLUMNS: dict[str, dict[str, Type]] = {
     "epochs": {
         "group_name": VARCHAR,
         "epoch": BIGINT,
         "committed": TIMESTAMPTZ,
         "servers": INTEGER,
-        "operations": BIGINT,
-        "rows_taken_in": BIGINT,
-        "changes": BIGINT,
-        "inserted": BIGINT,
-        "updated": BIGINT,
-        "deleted": BIGINT,
-        "bytes_shuffled": BIGINT,
-        "set_aside": BIGINT,
-        "unreadable": BIGINT,
-        "seconds": DOUBLE,
+        **_WORK,
         "waited_seconds": DOUBLE,
         "worked_seconds": DOUBLE,
         "last_commit_seconds": DOUBLE,
@@ -71,25 +76,14 @@ COLUMNS: dict[str, dict[str, Type]] = {
         "epoch": BIGINT,
         "committed": TIMESTAMPTZ,
         "view_name": VARCHAR,
-        "inserted": BIGINT,
-        "updated": BIGINT,
-        "deleted": BIGINT,
+        **_UPDATES,
     },
     "groups": {
         "group_name": VARCHAR,
         "kind": VARCHAR,
         "since": TIMESTAMPTZ,
         "epochs": BIGINT,
-        "operations": BIGINT,
-        "rows_taken_in": BIGINT,
-        "changes": BIGINT,
-        "inserted": BIGINT,
-        "updated": BIGINT,
-        "deleted": BIGINT,
-        "bytes_shuffled": BIGINT,
-        "set_aside": BIGINT,
-        "unreadable": BIGINT,
-        "seconds": DOUBLE,
+        **_WORK,
         "latency": DOUBLE,
         "rest": DOUBLE,
         "max_throughput": DOUBLE,
@@ -98,9 +92,7 @@ COLUMNS: dict[str, dict[str, Type]] = {
         "view_name": VARCHAR,
         "group_name": VARCHAR,
         "since_epoch": BIGINT,
-        "inserted": BIGINT,
-        "updated": BIGINT,
-        "deleted": BIGINT,
+        **_UPDATES,
     },
 }
 """The columns of each table."""

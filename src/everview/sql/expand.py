@@ -308,3 +308,13 @@ def _without_schema(column: exp.Column) -> None:
 
 def _ends_walk(node: exp.Expr) -> bool:
     return isinstance(node, exp.Table) or node.args.get("with_") is not None
+
+
+def is_whole(node: exp.Expr) -> bool:
+    """Whether a node is, or stands in, a subquery that is evaluated as it stands."""
+    around: exp.Expr | None = node
+    while around is not None:
+        if around.meta.get(WHOLE):
+            return True
+        around = around.parent
+    return False
