@@ -15,6 +15,7 @@ import termios
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.cli.served import PATIENCE, ROOT
 
@@ -73,6 +74,14 @@ class Terminal:
         self.raw += more.decode(errors="replace")
         self._seen = STEERING.sub("", self._seen + more.decode(errors="replace"))
         return bool(more)
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C, once the command waits for what is typed: in the moment between its prompt and that,
+        Python would note the key and tell of it only after the next one."""
+        ends = time.monotonic() + PATIENCE
+        while Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2][0] != "S":
+            assert time.monotonic() < ends, "the command does not come to rest"
+        self.type(CTRL_C)
 
     def enter(self, line: str, shown: str) -> str:
         """Type a line; what is shown up to and with a text that follows it."""

@@ -14,7 +14,7 @@ from everview.cli.completion import Known, candidates
 from everview.cli.grid import draw, fitted
 from everview.cli.history import History
 from everview.client.result import Result, ResultColumn
-from tests.cli.terminal import CTRL_C, CTRL_D, TAB, UP, Terminal, terminal
+from tests.cli.terminal import CTRL_D, TAB, UP, Terminal, terminal
 
 PROMPT = "shop> "
 SHOP = """
@@ -58,13 +58,13 @@ def test_a_session(shop: Path, tmp_path: Path) -> None:
         assert "there is no column nothing" in shown and line == " FROM orders" and marks.strip() == "^^^^^^^"
 
         shell.enter("SELECT 'half", "   -> ")
-        shell.type(CTRL_C)
+        shell.interrupt()
         shell.until(PROMPT)
         assert "42" in shell.enter("SELECT 41 + 1 AS n;", PROMPT)
 
         shell.type("SELECT tot" + TAB)  # of nothing that is named yet: the view
         shell.until("totals")
-        shell.type(CTRL_C)
+        shell.interrupt()
         shell.until(PROMPT)
         shell.type("SELECT total FROM tot" + TAB)
         shell.until("totals")
@@ -109,7 +109,7 @@ def test_a_statement_that_is_executed_is_given_up(shop: Path, tmp_path: Path) ->
         assert all(len(line) <= 40 for line in shown.splitlines() if line.startswith(" "))
         shell.type("SELECT count(*) FROM range(1000000) a(i), range(1000000000) b(j) WHERE i * j % 7 = 8;\n")
         shell.until("\r\n")
-        shell.type(CTRL_C)
+        shell.interrupt()
         shell.until(PROMPT)
         assert "42" in shell.enter("SELECT 41 + 1 AS n;", PROMPT)
         left(shell)

@@ -74,8 +74,7 @@ class ByHand:
         """The whole epoch, as the driver runs it on Spark."""
         reports = self.work(begun, self.shares(begun, tasks), servers)
         task = EpochTask.from_bytes(begun.plan)
-        if task.chunk is None or task.chunk.reads_log:
-            require_whole(begun, total(reports).slices)
+        require_whole(begun, task, total(reports))
         bound = self.maintainer.plans.load(task.plan)
         quarantine = Quarantine(bound.plan)
         for report in reports:
@@ -84,6 +83,13 @@ class ByHand:
         commit = self.db.store.views.commit(begun.group, begun.epoch)
         self.db.store.views.sweep(begun.group)
         return commit
+
+
+def beside(db: Database) -> Begun:
+    """Begin an epoch of the main group as a build does that brings the group to where it is."""
+    last = Maintainer(db.store, db.catalog).plans.last(MAIN)
+    assert last is not None
+    return db.store.views.begin(MAIN, db.store.log.latest(), EpochTask(last[0]).to_bytes())
 
 
 def travelled(blocks: Iterable[Block]) -> list[Block]:

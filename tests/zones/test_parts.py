@@ -35,7 +35,7 @@ def test_shares_are_whole_logs_dealt_out_evenly(slices: list[Slice], tasks: int)
     begun = _begun(Frontier({p.node: p.after for p in slices}), Frontier({p.node: p.upto for p in slices}))
     shares = share_out(begun, EpochTask("plan"), tasks)
     given_out = list(itertools.chain(*(share.slices for share in shares)))
-    require_whole(begun, given_out)
+    require_whole(begun, EpochTask("plan"), Report(tuple(given_out)))
     assert len(given_out) == len(slices)
     assert [share.leads for share in shares] == [True] + [False] * (len(shares) - 1)
     sizes = [sum(map(len, share.slices)) for share in shares]
@@ -150,19 +150,29 @@ def _begun(start: Frontier, frontier: Frontier) -> Begun:
 )
 def test_an_epoch_that_was_not_read_exactly_once_is_not_committed(slices: list[Slice]) -> None:
     begun = _begun(Frontier({1: 5}), Frontier({1: 9, 2: 3}))
-    require_whole(begun, [Slice(2, 0, 3), Slice(1, 7, 9), Slice(1, 5, 7)])
+    task = EpochTask("plan")
+    require_whole(begun, task, Report((Slice(2, 0, 3), Slice(1, 7, 9), Slice(1, 5, 7))))
     with pytest.raises(EpochError, match="epoch 3 of group main"):
-        require_whole(begun, slices)
+        require_whole(begun, task, Report(tuple(slices)))
+
+
+@pytest.mark.parametrize("pieces", [(), (0, 2), (0, 1, 1, 2), (0, 1, 2, 3)])
+def test_a_chunk_of_which_a_piece_was_not_taken_in_exactly_once_is_not_committed(pieces: tuple[int, ...]) -> None:
+    begun = _begun(Frontier({1: 5}), Frontier({1: 9}))
+    task = EpochTask("plan", first=True, chunk=Chunk("orders", cuts=(b"g", b"p")))
+    require_whole(begun, task, total([Report(pieces=(0, 2)), Report(pieces=(1,))]))
+    with pytest.raises(EpochError, match=r"of the pieces \[0, 1, 2\] of table orders"):
+        require_whole(begun, task, Report(pieces=pieces))
 
 
 def test_reports_travel_as_text_and_add_up() -> None:
     damage = Damage(Position(1, 5), None, "broken")
     aside = {"ab": [1, ["row", {"x": "seven"}, "no number", "cast", 0, None]]}
-    first = Report((Slice(1, 0, 9),), (damage,), {"entries": 9}, {"read log": 0.5}, aside)
+    first = Report((Slice(1, 0, 9),), (damage,), {"entries": 9}, {"read log": 0.5}, aside, pieces=(0, 1))
     second = Report((Slice(2, 0, 1),), (), {"entries": 1, "groups": 2}, {"read log": 0.25})
     assert Report.from_json(first.to_json()) == first
     assert total([first, second]) == Report(
-        (Slice(1, 0, 9), Slice(2, 0, 1)), (damage,), {"entries": 10, "groups": 2}, {"read log": 0.75}
+        (Slice(1, 0, 9), Slice(2, 0, 1)), (damage,), {"entries": 10, "groups": 2}, {"read log": 0.75}, pieces=(0, 1)
     )
 
 

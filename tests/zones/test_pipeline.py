@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,12 +20,15 @@ from pyspark.sql import SparkSession
 
 from everview.client.database import Database
 from everview.errors import DamagedEntryError, DefinitionError, LeaseTakenError, LogTrimmedError
+from everview.log.source import DESCRIPTOR
+from everview.maintain import Maintainer
 from everview.maintain.plans import PAUSES
 from everview.store.contract import Begun
 from everview.store.embedded.layout import LOG
 from everview.zones.epoch import SparkEpochs
 from everview.zones.pipeline import Pipeline
 from everview.zones.stage_task import StageTask
+from tests.zones.by_hand import beside
 from tests.zones.quiet import Watched
 from tests.zones.shop import assert_all_is_right, open_shop, trade, write, wrong
 
@@ -105,6 +108,26 @@ def test_tasks_that_are_retried_change_nothing(shop: Database, spark: SparkSessi
     pipeline.catch_up()
     assert_all_is_right(shop)
     assert len(list(marks.iterdir())) == 3 * len(pipeline.reports) > 3
+
+
+def test_a_batch_that_comes_while_somebody_else_does_an_epoch_has_nothing_to_do(
+    shop: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    """As where Spark replays a batch that was committed, and a build joins meanwhile."""
+    maintainer = Maintainer(shop.store, shop.catalog)
+    with Pipeline(tmp_path / "store", spark=spark) as pipeline:
+        trade(shop, 5, seed=1)
+        pipeline.drain(timeout=PATIENCE)
+        maintainer.plans.pause("main")
+        trade(shop, 5, seed=2)
+        begun = beside(shop)
+        pipeline._run(spark.createDataFrame([], DESCRIPTOR), 0)
+        assert shop.store.views.begun("main") == replace(begun, resumed=True)
+        maintainer.epochs.run(begun)
+        maintainer.plans.resume("main")
+        trade(shop, 5, seed=3)
+        pipeline.drain(timeout=PATIENCE)
+    assert_all_is_right(shop)
 
 
 def test_an_entry_that_cannot_be_read_is_set_aside_and_the_rest_goes_on(

@@ -15,7 +15,7 @@ from everview.log.shares import Share
 from everview.log.source import LogReader
 from everview.maintain.servers import set_servers
 from everview.maintain.tasks import EpochTask
-from tests.zones.by_hand import ByHand
+from tests.zones.by_hand import ByHand, beside
 from tests.zones.shop import trade, write
 
 LIMIT = ReadMaxRows(100)
@@ -90,6 +90,18 @@ def test_a_lost_checkpoint_resumes_the_epoch_under_way(shop: Database, reader: L
     offset = reader.latestOffset(reader.initialOffset(), LIMIT)
     write(shop, ("put", [{"id": 2}]))
     assert reader.latestOffset(reader.initialOffset(), LIMIT) == offset
+
+
+def test_an_epoch_that_somebody_does_beside_the_stream_is_not_offered(shop: Database, reader: LogReader) -> None:
+    write(shop, ("put", [{"id": 1}]))
+    begun = beside(shop)
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, LIMIT) == start
+    assert reader.partitions(start, {"epoch": begun.epoch}) == []
+    _finish(shop)
+    write(shop, ("put", [{"id": 2}]))
+    offset = reader.latestOffset(start, LIMIT)
+    assert offset["epoch"] == begun.epoch + 1 and reader.partitions(start, offset) != []
 
 
 def test_an_epoch_spark_believes_done_is_offered_again(shop: Database, reader: LogReader) -> None:

@@ -1,7 +1,7 @@
 """The growth of the logs, epoch by epoch: what the streaming source asks the store.
 
-One sentence: where a group has an epoch under way that is the one to do, and else the next one is
-begun as soon as the logs have grown.
+One sentence: where the stream of a group has an epoch under way that is the one to do, and else the next
+one is begun as soon as the logs have grown.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from everview.catalog import Catalog
 from everview.change.frontier import Frontier
 from everview.log.shares import Share, share_out
-from everview.maintain.epochs import begin_next
+from everview.maintain.epochs import begin_next, streamed
 from everview.maintain.holding import require_holder
 from everview.maintain.plans import Plans
 from everview.maintain.servers import servers_of
@@ -90,9 +90,9 @@ class Growth:
         return hashlib.blake2b(repr(regions).encode(), digest_size=16).hexdigest()
 
     def shares(self) -> list[Share]:
-        """What tasks read in the epoch that is under way, as many as there are view servers at most;
-        nothing where none is."""
-        begun = self._store.views.begun(self._group)
+        """What tasks read in the stream's epoch that is under way, as many as there are view servers at
+        most; nothing where none is."""
+        begun = streamed(self._store, self._group)
         if begun is None:
             return []
         return share_out(begun, EpochTask.from_bytes(begun.plan), servers_of(self._store))

@@ -7,7 +7,7 @@ log slices, so that no log byte passes through the JVM.
 Spark asks its source four things, and the store answers all of them::
 
     initialOffset            the last committed epoch
-    latestOffset(start)      the epoch under way; else begin one; else start (nothing new)
+    latestOffset(start)      the stream's epoch under way; else begin one; else start (nothing new)
     partitions(start, end)   the slices of the epoch under way, shared out among tasks
     read(partition)          rows (epoch, node, after, upto, piece, leads)
 

@@ -153,14 +153,14 @@ def begin_next(
     *,
     alone: Callable[[], bool] = bool,
 ) -> Begun | None:
-    """The group's epoch under way, or the next one, begun now; None where there is nothing to do.
-    ``alone`` is asked after the frontier is chosen whether the logs must be read in one place.
+    """The epoch of the group's stream that is under way, or the next one, begun now; None where there is
+    nothing to do, also while somebody else does an epoch of the group. ``alone`` is asked after the frontier
+    is chosen whether the logs must be read in one place.
 
     Whoever makes views the group's own begins an epoch with another plan. Then an epoch that was
     planned before is not begun: its base is not the group's any more."""
-    under_way = store.views.begun(group)
-    if under_way is not None:
-        return under_way
+    if store.views.begun(group) is not None:
+        return streamed(store, group)
     base = store.views.committed(group).epoch
     last = plans.last(group)
     if last is None or plans.joining(group):
@@ -168,11 +168,20 @@ def begin_next(
     frontier = next_frontier(store, catalog, group, operations, target)
     if frontier is None:
         return None
-    task = EpochTask(plans.with_tables(*last, catalog.definitions()), alone=alone(), begun=time.time())
+    plan = plans.with_tables(*last, catalog.definitions())
+    task = EpochTask(plan, alone=alone(), begun=time.time(), streamed=True)
     try:
         return store.views.begin(group, frontier, task.to_bytes(), base=base)
     except ConflictError:
-        return store.views.begun(group)
+        return streamed(store, group)
+
+
+def streamed(store: Store, group: str) -> Begun | None:
+    """The epoch under way that is for the group's stream. One that somebody does beside the stream (a build
+    that brings the group to where it is, and joins it) is none of its business: a batch that was planned
+    before has nothing of it."""
+    begun = store.views.begun(group)
+    return begun if begun is not None and EpochTask.from_bytes(begun.plan).streamed else None
 
 
 def next_frontier(

@@ -57,6 +57,8 @@ class EpochTask:
     """When it was begun, as a time of :func:`time.time`: for its figures."""
     built: str | None = None
     """The plan of that build."""
+    streamed: bool = False
+    """Whether it is for the stream of a pipeline, which reads its slices; else whoever began it does it."""
 
     def to_bytes(self) -> bytes:
         said: dict[str, object] = {"format": _FORMAT, "plan": self.plan, "first": self.first, "alone": self.alone}
@@ -68,6 +70,8 @@ class EpochTask:
             said["begun"] = self.begun
         if self.built is not None:
             said["built"] = self.built
+        if self.streamed:
+            said["streamed"] = True
         return json.dumps(said).encode()
 
     @staticmethod
@@ -83,6 +87,7 @@ class EpochTask:
                 StateTable(*found["adopted"]) if "adopted" in found else None,
                 found.get("begun"),
                 found.get("built"),
+                found.get("streamed", False),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedEntryError(

@@ -1,7 +1,7 @@
 """Batches of the stream: what Spark calls when the source has begun an epoch.
 
 One sentence: a batch brings descriptors of what to read, and the store says of which epoch, whatever
-Spark's number of the batch is; where no epoch is under way, this batch was committed before.
+Spark's number of the batch is; where no epoch of the stream is under way, this batch was committed before.
 
 In a session of this process Spark calls the pipeline itself. Through Spark Connect the function is
 pickled and called in a lasting child of the server, where there is no pipeline: then :class:`RemoteBatches`
@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 from everview.catalog import Catalog
 from everview.errors import EverviewError
 from everview.maintain import EpochTask, Plans
+from everview.maintain.epochs import streamed
 from everview.maintain.holding import require_holder
 from everview.maintain.servers import servers_of
 from everview.store.contract import Begun, Store
@@ -57,7 +58,7 @@ class RemoteBatches:
         try:
             store = opened(self.place, self.machine)
             require_holder(store, self.holder)
-            begun = store.views.begun(self.group)
+            begun = streamed(store, self.group)
             if begun is not None:
                 do_batch(self._epochs(store, batch.sparkSession), begun, batch)
         except EverviewError:

@@ -68,8 +68,7 @@ class SparkEpochs(Epochs):
         with clock("spark job"):
             reports = self._tasks(begun, task, descriptors, servers)
         report = total(reports)
-        if task.chunk is None or task.chunk.reads_log:
-            require_whole(begun, report.slices)
+        require_whole(begun, task, report)
         with clock("quarantine"):
             set_aside = self._set_aside(begun, task, reports)
         steps = {name.removeprefix("step "): n for name, n in report.counts.items() if name.startswith("step ")}

@@ -30,6 +30,7 @@ from everview.change.frontier import Frontier
 from everview.errors import DeadlineError, DefinitionError, EpochError, EverviewError
 from everview.log.source import NAME
 from everview.maintain import Maintainer, Plans
+from everview.maintain.epochs import streamed
 from everview.maintain.holding import holder_of
 from everview.maintain.maintainer import LEASE
 from everview.maintain.servers import SERVERS, require_servers, set_servers
@@ -303,7 +304,7 @@ class Pipeline:
         try:
             with self._epoch:
                 maintainer = self._maintainer
-                begun = None if maintainer is None else maintainer.store.views.begun(self.group)
+                begun = None if maintainer is None else streamed(maintainer.store, self.group)
                 if maintainer is not None and begun is not None:
                     assert isinstance(maintainer.epochs, SparkEpochs)
                     do_batch(maintainer.epochs, begun, batch)

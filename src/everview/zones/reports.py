@@ -1,7 +1,8 @@
 """What tasks tell the driver: a few numbers, and what they could not evaluate.
 
 One sentence: each task returns one small report, and an epoch is committed only if the
-reports together say that every log entry between its frontiers was read exactly once.
+reports together say that every log entry between its frontiers, and every row that a build takes in, was
+read exactly once.
 
 Of data a report holds only the rows that have no value: equal ones of several tasks are one record of
 the quarantine, so the driver writes it.
@@ -17,6 +18,7 @@ from typing import Any
 
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import EpochError
+from everview.maintain.tasks import EpochTask
 from everview.operators.quarantine import Told
 from everview.operators.tally import Span, Tally, Updates, joined_spans
 from everview.store.contract import Begun, Damage
@@ -36,6 +38,8 @@ class Report:
     """Of views: :meth:`everview.operators.tally.Updates.told`."""
     spans: tuple[tuple[int, Span], ...] = ()
     """The stage that the task was of, and when it began and ended."""
+    pieces: tuple[int, ...] = ()
+    """Of the rows that a build takes in, by number."""
 
     def to_json(self) -> str:
         return json.dumps(
@@ -47,6 +51,7 @@ class Report:
                 "set aside": self.set_aside,
                 "updates": self.updates,
                 "spans": [[stage, span.tasks, span.began, span.ended] for stage, span in self.spans],
+                "pieces": self.pieces,
             }
         )
 
@@ -61,6 +66,7 @@ class Report:
             plain["set aside"],
             plain["updates"],
             tuple((stage, Span(*times)) for stage, *times in plain["spans"]),
+            tuple(plain["pieces"]),
         )
 
 
@@ -89,13 +95,16 @@ def total(reports: Iterable[Report]) -> Report:
     counts: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     spans: list[tuple[int, Span]] = []
+    pieces: list[int] = []
     for report in reports:
         slices += report.slices
         damaged += report.damaged
         counts.update(report.counts)
         seconds.update(report.seconds)
         spans += report.spans
-    return Report(tuple(slices), tuple(damaged), dict(counts), dict(seconds), spans=tuple(joined_spans(spans).items()))
+        pieces += report.pieces
+    joined = tuple(joined_spans(spans).items())
+    return Report(tuple(slices), tuple(damaged), dict(counts), dict(seconds), spans=joined, pieces=tuple(pieces))
 
 
 def tally_of(reports: Iterable[Report], whole: Report, servers: int) -> Tally:
@@ -115,8 +124,18 @@ def tally_of(reports: Iterable[Report], whole: Report, servers: int) -> Tally:
     )
 
 
-def require_whole(begun: Begun, slices: Iterable[Slice]) -> None:
+def require_whole(begun: Begun, task: EpochTask, report: Report) -> None:
     """Refuse an epoch of which something was not read, or was read twice."""
+    if task.chunk is None or task.chunk.reads_log:
+        _require_slices(begun, report.slices)
+    if task.chunk is not None and task.chunk.table is not None:
+        wanted = list(range(len(task.chunk.pieces())))
+        if sorted(report.pieces) != wanted:
+            why = f"of the pieces {wanted} of table {task.chunk.table} it took in {sorted(report.pieces)}"
+            raise _not_whole(begun, why)
+
+
+def _require_slices(begun: Begun, slices: Iterable[Slice]) -> None:
     reached = dict(begun.start)
     for piece in sorted(slices, key=lambda piece: (piece.node, piece.after)):
         at = reached.get(piece.node, 0)

@@ -102,7 +102,8 @@ class StageTask:
             sources = sources_of(workshop, work, batches, rows)
         counts = {"entries": entries, "rows": sum(map(len, rows.values()))}
         counts["changes"] = sum(map(len, sources.values()))
-        yield from self._run(workshop, work, {}, sources, clock, began, Report(read.slices, tuple(damaged), counts))
+        said = Report(read.slices, tuple(damaged), counts, pieces=read.pieces)
+        yield from self._run(workshop, work, {}, sources, clock, began, said)
 
     def later(self, store: Store, number: int, blocks: Sequence[Block]) -> Iterator[Block]:
         """Run a later stage; what is for stages further on is passed on."""
@@ -152,6 +153,7 @@ class StageTask:
             work.quarantine.told(),
             work.updates.told(),
             ((self.stage, span),),
+            said.pieces,
         )
         yield Block(0, REPORT, report.to_json().encode())
 
