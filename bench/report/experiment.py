@@ -27,6 +27,8 @@ class Setting:
     seed: int
     folder: Path
     """Where it may keep what it needs; empty at the beginning, removed at the end."""
+    install: bool = False
+    """Whether systems that are not there may be installed first. Otherwise a row says that they are not."""
 
     def pick(self, full: T, quick: T) -> T:
         return quick if self.quick else full
@@ -90,3 +92,12 @@ class Experiment:
     """Sentences about the papers' figures, made of rows that are right."""
     notes: Callable[[Sequence[Row]], list[str]] = lambda rows: []
     """What else to say: where we lose, and why."""
+    headline: Callable[[Sequence[Row]], str] = lambda rows: ""
+    """The one sentence of the summary; without one it is the first of what we see beside the papers."""
+    always: bool = True
+    """Whether it belongs to a run of all. What takes longer than a report may is run when it is named, and the
+    report shows it as it was measured then."""
+    alone: bool = False
+    """Whether it needs a process of its own when it is quick, too: where it changes its process for good."""
+    limit: float = 900
+    """Seconds after which it is given up."""
