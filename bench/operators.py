@@ -17,30 +17,24 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import lmdb
 import numpy as np
-import pyarrow as pa
 
+from bench.workloads.synthetic import BATCH, BT1, BT2, Stream, Writer
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
 from tests.oracle.maintained import GROUP, Maintained
 
 KEYS = 100_000
 GROUPS = 10_000
-BATCH = 100_000
-DELETES = 0.15
 CHANGES = 1_000
 EPOCHS = 15
 """Of a run over a base that has grown."""
 LOAD = 1_000_000
 """Rows of an epoch that fills it."""
-
-BT1 = Schema.of({"k": "BIGINT", "c1": "INTEGER", "c2": "INTEGER", "c3": "DOUBLE"}, key=["k"])
-BT2 = Schema.of({"k": "BIGINT", "c1": "INTEGER", "c4": "INTEGER"}, key=["k"])
 
 VIEWS: dict[str, dict[str, str]] = {
     "q1": {"q1": "SELECT k, c1, c2 FROM bt1 WHERE c2 < 500"},
@@ -54,51 +48,12 @@ VIEWS: dict[str, dict[str, str]] = {
 """What is maintained in each run. q1 to q4 are the views of the VMS paper's evaluation."""
 
 
-@dataclass(frozen=True)
-class Stream:
-    """Operations on one table: batches of rows put and keys deleted."""
-
-    table: str
-    keys: int
-    groups: int
-    seed: int
-
-    def batches(self, operations: int, size: int = BATCH) -> Iterator[tuple[pa.Table, pa.Table]]:
-        rng = np.random.default_rng(self.seed)
-        there = np.zeros(self.keys, bool)
-        for _ in range(0, operations, size):
-            gone = min(int(size * DELETES), int(there.sum()))
-            ids = rng.integers(0, self.keys, size - gone)
-            dead = rng.choice(np.flatnonzero(there), gone, replace=False) if gone else np.empty(0, np.int64)
-            there[ids] = True
-            there[dead] = False
-            yield self.rows(rng, ids), pa.table({"k": pa.array(dead.astype(np.int64))})
-
-    def rows(self, rng: np.random.Generator, ids: np.ndarray) -> pa.Table:
-        count = len(ids)
-        columns = {
-            "k": pa.array(ids.astype(np.int64)),
-            "c1": pa.array(rng.integers(0, self.groups, count).astype(np.int32)),
-        }
-        if self.table == "bt1":
-            columns["c2"] = pa.array(rng.integers(0, 1000, count).astype(np.int32))
-            columns["c3"] = pa.array(
-                np.round(rng.normal(100, 50, count) * 64) / 64
-            )  # sums of these are exact in any order
-        else:
-            columns["c4"] = pa.array(rng.integers(0, 1000, count).astype(np.int32))
-        return pa.table(columns)
-
-
 def fill(found: Maintained, streams: list[Stream], operations: int) -> list[Frontier]:
     """Write the log; returns the frontier after each batch."""
     frontiers = []
-    sources = [stream.batches(operations // len(streams), BATCH // len(streams)) for stream in streams]
-    for parts in zip(*sources, strict=True):
-        for stream, (rows, dead) in zip(streams, parts, strict=True):
-            table = found.table(stream.table)
-            table.put_many(rows)
-            table.delete_many(dead)
+    writer = Writer(found, streams)
+    for _ in range(0, operations, BATCH):
+        writer.write(BATCH)
         frontiers.append(found.store.log.latest())
     return frontiers
 

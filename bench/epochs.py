@@ -1,0 +1,115 @@
+"""How fast views are brought to the end of the logs, and whether they are right then.
+
+One sentence: as in the papers the logs are filled first, so that what is measured is maintenance alone, from
+commit to commit on Spark, or from the call to the last commit in this process.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import everview
+from everview.catalog import MAIN
+from everview.store.embedded import EmbeddedStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from everview.zones.reports import EpochReport
+
+SHOWN = 12
+"""Parts of a profile."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Epochs that were timed."""
+
+    operations: int
+    seconds: float
+    each: tuple[float, ...] = ()
+    """Seconds of every epoch after the first."""
+    updates: int = 0
+    """Rows of views that were inserted, updated and deleted."""
+    work: float = 0.0
+    """Seconds of processor time of this process."""
+    profile: dict[str, float] = field(default_factory=dict)
+    """Where an epoch's time goes: seconds by part, added up over tasks."""
+
+    @property
+    def rate(self) -> float:
+        return self.operations / self.seconds
+
+
+def on_spark(path: Path, db: everview.Database, spark: SparkSession, servers: int, per_epoch: int, cold: int) -> Pace:
+    """Take the views to the end of the logs on Spark. The first epoch has the start of the stream in it and
+    is never timed, nor are ``cold`` more."""
+    from everview.zones.pipeline import Pipeline
+
+    assert isinstance(db.store, EmbeddedStore)
+    pipeline = Pipeline(path, spark=spark, servers=servers, operations=per_epoch)
+    pipeline.catch_up()
+    reports = list(pipeline.reports)
+    commits = db.store.views.history(MAIN)[: len(reports)][::-1]
+    gaps = [later.time - earlier.time for earlier, later in itertools.pairwise(commits)]
+    warm = gaps[cold:]
+    if not warm:
+        raise ValueError(f"{len(reports)} epochs, of which none is warm: write more, or take fewer in an epoch")
+    timed = reports[-len(warm) :]
+    return Pace(sum(one.operations for one in timed), sum(warm), tuple(gaps), profile=profile(timed))
+
+
+def profile(epochs: Sequence[EpochReport]) -> dict[str, float]:
+    """Where the time of an epoch goes, the most first. Tasks run side by side, so what they say is
+    added up over them; ``spark job`` is the driver's clock, and has them in it."""
+    spent: Counter[str] = Counter()
+    for epoch in epochs:
+        spent.update(epoch.seconds)
+    return {name: seconds / len(epochs) for name, seconds in spent.most_common(SHOWN)}
+
+
+def in_process(db: everview.Database) -> Pace:
+    """Take the views to the end of the logs in this process, on one core."""
+    before = _sums(db)
+    gc.collect()
+    started, busy = time.perf_counter(), time.process_time()
+    db.flush()
+    seconds, work = time.perf_counter() - started, time.process_time() - busy
+    operations, updates = (now - then for now, then in zip(_sums(db), before, strict=True))
+    return Pace(operations, seconds, updates=updates, work=work)
+
+
+def _sums(db: everview.Database) -> tuple[int, int]:
+    """Operations that groups have taken in, and updates of their views, since they began. Every group takes in
+    all operations: those of the one that has taken in the most."""
+    asked = "SELECT coalesce(max(operations), 0), coalesce(sum(inserted + updated + deleted), 0) FROM everview.groups"
+    ((operations, updates),) = db.sql(asked).rows()
+    return int(operations), int(updates)
+
+
+def state_megabytes(path: Path) -> float:
+    """What views and what is remembered for them take on disk."""
+    return sum(one.stat().st_blocks for one in path.glob("state-*.mdb")) * 512 / 2**20
+
+
+def wrong(db: everview.Database, *views: str) -> str:
+    """How views differ from a recomputation over the base rows, all of them if none is named. They must
+    reflect everything that was written."""
+    with db.store.snapshot() as snapshot:
+        behind = [
+            group.name
+            for group in db.catalog.groups()
+            if any(view.group == group.name for view in db.catalog.views())
+            and snapshot.committed(group.name).frontier != snapshot.frontier
+        ]
+    if behind:
+        return f"not everything that was written is in the views of {', '.join(behind)}"
+    report = db.verify(*views)
+    return "" if report.right and not report.undecided else str(report)
