@@ -1,0 +1,126 @@
+"""What runs beside a measurement: a core that is busy, a process that maintains the views.
+
+One sentence: cores of a machine take something from each other whatever they do, so what maintenance takes from
+a client is told beside what a core takes that has nothing to do with the store.
+
+Maintenance is the service itself, ``everview run``, as a process of its own with all that it starts.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import everview
+from everview.catalog import MAIN
+from everview.change.frontier import Frontier
+from everview.cli.demo.children import Child
+from everview.errors import DeadlineError
+
+POLL = 0.002
+PATIENCE = 180.0
+STARTED = b'"event": "started"'
+
+
+def two_cores() -> tuple[int, int]:
+    """The first and the last core that this process may use; the same one where there is only one."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[0], cores[-1]
+
+
+@contextmanager
+def on_core(core: int | None) -> Iterator[None]:
+    """While this thread, and whatever it starts meanwhile, keeps to one core (None: as before)."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, before if core is None else {core})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def spinning(core: int) -> Iterator[None]:
+    """While a core computes something that has nothing to do with the store."""
+    with on_core(core), subprocess.Popen([sys.executable, "-c", "while True: pass"]) as one:
+        try:
+            with on_core(None):
+                yield
+        finally:
+            one.kill()
+
+
+def service(
+    path: Path,
+    log: Path,
+    *,
+    core: int | None = None,
+    local: bool = False,
+    master: str | None = None,
+    servers: int = 2,
+    operations: int | None = None,
+) -> Child:
+    """``everview run`` as a process of its own: on Spark, or ``local`` without it. It waits its turn."""
+    asked = ["--local"] if local else ["--servers", str(servers)]
+    asked += [] if master is None else ["--master", master]
+    asked += [] if operations is None else ["--operations", str(operations)]
+    with on_core(core):
+        return Child("pipeline", log, "everview.cli", "run", str(path), "--json", "--wait", "forever", *asked)
+
+
+@contextmanager
+def maintained(
+    db: everview.Database,
+    path: Path,
+    *,
+    core: int | None = None,
+    local: bool = False,
+    master: str | None = None,
+    servers: int = 2,
+) -> Iterator[Child]:
+    """While another process maintains the views, from when they show all that was written before."""
+    log = path.with_name(f"{path.name}-{time.monotonic_ns()}.log")
+    child = service(path, log, core=core, local=local, master=master, servers=servers)
+    try:
+        await_started(child, log)
+        await_shown(db, child=child)
+        yield child
+    except BaseException:
+        child.kill()
+        raise
+    child.finish(signal.SIGTERM)
+
+
+def await_started(child: Child, log: Path, patience: float = PATIENCE) -> None:
+    """Return when a service says that it maintains the store."""
+    ends = time.monotonic() + patience
+    while STARTED not in log.read_bytes():
+        child.check()
+        if time.monotonic() > ends:
+            raise DeadlineError(f"{child.name} has not started after {patience:g} s", hint=f"see {log}")
+        time.sleep(POLL)
+
+
+def await_shown(
+    db: everview.Database,
+    frontier: Frontier | None = None,
+    *,
+    child: Child | None = None,
+    patience: float = PATIENCE,
+) -> None:
+    """Return when the views show everything up to a frontier, by default all that has been written."""
+    wanted = db.store.log.latest() if frontier is None else frontier
+    ends = time.monotonic() + patience
+    while not wanted <= db.store.views.committed(MAIN).frontier:
+        if child is not None:
+            child.check()
+        if time.monotonic() > ends:
+            reached = db.store.views.committed(MAIN).frontier
+            raise DeadlineError(f"the views are at {reached}, not at {wanted}, after {patience:g} s")
+        time.sleep(POLL)
