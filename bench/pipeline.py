@@ -15,38 +15,33 @@ differs. Memory is that of all processes together, shared pages counted once.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import platform
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import everview
-from bench.operators import BATCH, BT1, BT2, GROUPS, KEYS, VIEWS, Stream
+from bench.beside import maintained, on_core, spinning, two_cores
+from bench.calls import timed
+from bench.epochs import on_spark, profile, wrong
+from bench.operators import GROUPS, KEYS, VIEWS
 from bench.processes import Memory, memory, processor_seconds
+from bench.workloads.paced import prepared
+from bench.workloads.synthetic import BATCH, BT1, BT2, Stream, Writer
 from everview.catalog import MAIN
-from everview.store.embedded import EmbeddedStore
 from everview.zones.pipeline import Pipeline
-from everview.zones.reports import EpochReport
 from everview.zones.session import new_session
 
 Found = dict[str, object]
-SHOWN = 12
-"""Lines of a profile."""
 
 
 def opened(path: Path, name: str) -> everview.Database:
@@ -64,20 +59,13 @@ def fill(db: everview.Database, operations: int) -> None:
     tables = db.tables()
     groups = KEYS // 2 if len(tables) > 1 else GROUPS
     streams = [Stream(table, KEYS // len(tables), groups, seed) for seed, table in enumerate(tables)]
-    size = BATCH // len(streams)
-    for parts in zip(*(stream.batches(operations // len(streams), size) for stream in streams), strict=True):
-        for stream, (rows, dead) in zip(streams, parts, strict=True):
-            db.table(stream.table).put_many(rows)
-            db.table(stream.table).delete_many(dead)
+    Writer(db, streams).write(operations)
 
 
 def wrong_rows(db: everview.Database, view: str) -> list[str]:
-    """What a view lacks, has too much and has otherwise, compared with its recomputation; the view must
-    reflect everything that was written."""
-    with db.store.snapshot() as snapshot:
-        assert snapshot.committed(MAIN).frontier == snapshot.frontier
-    report = db.verify(view)
-    return [] if report.right and not report.undecided else [str(report)]
+    """How a view differs from its recomputation; it must show everything that was written."""
+    found = wrong(db, view)
+    return [found] if found else []
 
 
 # ------------------------------------------------------------------ operations per second
@@ -88,36 +76,19 @@ def throughput(name: str, spark: SparkSession, operations: int, per_epoch: int, 
         path = Path(folder) / "store"
         with opened(path, name) as db:
             fill(db, operations)
-            assert isinstance(db.store, EmbeddedStore)
-            before = len(db.store.views.history(MAIN))
-            pipeline = Pipeline(path, spark=spark, servers=servers, operations=per_epoch)
-            pipeline.catch_up()
-            commits = db.store.views.history(MAIN)[::-1][max(before - 1, 0) :]
-            reports = list(pipeline.reports)
-            gaps = [
-                (report.operations, later.time - earlier.time)
-                for report, (earlier, later) in zip(
-                    reports[1:], itertools.pairwise(commits[-len(reports) :]), strict=True
-                )
-            ]
-            warm = gaps[len(gaps) // 2 :]
+            pace = on_spark(path, db, spark, servers, per_epoch, cold=operations // per_epoch // 2 - 1)
             return {
-                "seconds of each epoch": [round(seconds, 3) for _, seconds in gaps],
-                "operations per second": round(sum(n for n, _ in warm) / sum(seconds for _, seconds in warm)),
-                "milliseconds of a warm epoch": profile(reports[-len(warm) :]),
+                "seconds of each epoch": [round(seconds, 3) for seconds in pace.each],
+                "operations per second": round(pace.rate),
+                "milliseconds of a warm epoch": milliseconds(pace.profile),
                 "megabytes of all processes": round(memory(os.getpid()).all),
                 "rows": db.sql(f"SELECT count(*) FROM {name}").rows()[0][0],
                 "differences": wrong_rows(db, name),
             }
 
 
-def profile(epochs: Sequence[EpochReport]) -> dict[str, float]:
-    """Where the time of an epoch goes, the most first. Tasks run side by side, so what they say is
-    added up over them; ``spark job`` is the driver's clock, and has them in it."""
-    spent: Counter[str] = Counter()
-    for epoch in epochs:
-        spent.update(epoch.seconds)
-    return {name: round(1000 * seconds / len(epochs), 1) for name, seconds in spent.most_common(SHOWN)}
+def milliseconds(parts: dict[str, float]) -> dict[str, float]:
+    return {name: round(1000 * seconds, 1) for name, seconds in parts.items()}
 
 
 # ------------------------------------------------------------------ an idle pipeline
@@ -145,7 +116,7 @@ def freshness(spark: SparkSession, changes: int) -> Found:
             for _ in range(changes):
                 time.sleep(rng.random() / 2)
                 took.append(1000 * change())
-            stages = profile(list(pipeline.reports)[-changes:])
+            stages = milliseconds(profile(list(pipeline.reports)[-changes:]))
             wrong = wrong_rows(db, "q2")
             busy = idle(os.getpid(), 20)
     return {
@@ -166,29 +137,35 @@ def idle(process: int, seconds: float) -> float:
 
 # ------------------------------------------------------------------ writers
 
+MANY = 1_000
+"""Rows of a batch."""
+
 
 def writer(seconds: float, turns: int = 3) -> Found:
     """Single puts and batches on one core, in turns alone and while views are maintained on another."""
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
+    mine, other = two_cores()
+    if mine == other:
         return {"skipped": "there is only one core", "differences": []}
     rates: dict[str, list[float]] = {}
+    stream = Stream("bt1", KEYS, GROUPS, 1)
+    batches = prepared(stream, MANY, 20)
+    singles = [row for rows in batches for row in rows.slice(0, 100).to_pylist()]
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
         path = Path(folder) / "store"
-        with opened(path, "q2") as db:
-            os.sched_setaffinity(0, {cores[0]})
-            try:
-                for _ in range(turns):
-                    for name, write in (("put", _put), ("put_many of 1,000", _put_many)):
-                        rates.setdefault(f"{name}, alone", []).append(_rate(db, write, seconds))
-                    with _busy(cores[1]):
-                        for name, write in (("put", _put), ("put_many of 1,000", _put_many)):
-                            rates.setdefault(f"{name}, beside a busy core", []).append(_rate(db, write, seconds))
-                    with _maintained(path, cores[1]):
-                        for name, write in (("put", _put), ("put_many of 1,000", _put_many)):
-                            rates.setdefault(f"{name}, maintained", []).append(_rate(db, write, seconds))
-            finally:
-                os.sched_setaffinity(0, set(cores))
+        with opened(path, "q2") as db, on_core(mine):
+            table = db.table("bt1")
+
+            def measure(how: str) -> None:
+                rates.setdefault(f"put, {how}", []).append(timed(table.put, singles, seconds, block=100).rate)
+                many = timed(table.put_many, batches, seconds, rows=MANY)
+                rates.setdefault(f"put_many of 1,000, {how}", []).append(many.rate)
+
+            for _ in range(turns):
+                measure("alone")
+                with spinning(other):
+                    measure("beside a busy core")
+                with maintained(db, path, core=other, master="local[1]", servers=1):
+                    measure("maintained")
             db.flush()
             wrong = wrong_rows(db, "q2")
     best = {name: max(found) for name, found in rates.items()}
@@ -202,80 +179,6 @@ def writer(seconds: float, turns: int = 3) -> Found:
         "slowed by": slowed,
         "differences": wrong,
     }
-
-
-Writing = Callable[[everview.Database, Stream, random.Random], int]
-
-
-def _rate(db: everview.Database, write: Writing, seconds: float) -> float:
-    stream = Stream("bt1", KEYS, GROUPS, 1)
-    rng = random.Random(2)
-    started = time.perf_counter()
-    rows = 0
-    while (spent := time.perf_counter() - started) < seconds:
-        rows += write(db, stream, rng)
-    return rows / spent
-
-
-def _put(db: everview.Database, stream: Stream, rng: random.Random) -> int:
-    table = db.table("bt1")
-    for _ in range(100):
-        table.put({"k": rng.randrange(KEYS), "c1": rng.randrange(GROUPS), "c2": 1, "c3": 1.0})
-    return 100
-
-
-_rows: list[pa.Table] = []
-
-
-def _put_many(db: everview.Database, stream: Stream, rng: random.Random) -> int:
-    if not _rows:
-        _rows.extend(rows for rows, _ in stream.batches(20_000, 1000))
-    rows = rng.choice(_rows)
-    db.table("bt1").put_many(rows)
-    return len(rows)
-
-
-@contextmanager
-def _busy(core: int) -> Iterator[None]:
-    """While a core computes something that has nothing to do with the store: what the machine's cores
-    take from each other."""
-    with subprocess.Popen(
-        [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"]
-    ) as one:
-        try:
-            yield
-        finally:
-            one.kill()
-
-
-class _maintained:
-    """While another process maintains the views, all of it on one core."""
-
-    def __init__(self, path: Path, core: int) -> None:
-        self._path, self._core = path, core
-
-    def __enter__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.pipeline", "--maintain", str(self._path), "--core", str(self._core)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"running\n"
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(300)
-
-
-def maintain(path: str, core: int) -> None:
-    """Maintain the views of a store on one core until standard input is closed."""
-    os.sched_setaffinity(0, {core})
-    with Pipeline(path, spark=new_session("local[1]"), servers=1) as pipeline:
-        pipeline.drain()
-        print("running", flush=True)
-        sys.stdin.read()
 
 
 # ------------------------------------------------------------------ a build
@@ -335,12 +238,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5, help="of writing in each turn")
     parser.add_argument("--master", default=None, help="of Spark")
     parser.add_argument("--json", type=Path, default=Path("build/bench/pipeline.json"))
-    parser.add_argument("--maintain", help=argparse.SUPPRESS)
-    parser.add_argument("--core", type=int, default=0, help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    if asked.maintain is not None:
-        maintain(asked.maintain, asked.core)
-        return 0
     found: dict[str, Found] = {}
     spark = new_session(asked.master)
     for name in asked.runs:
