@@ -19,7 +19,7 @@ import json
 import select
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from bench.workloads.synthetic import Stream
 from everview.change.frontier import Frontier
 from everview.cli.demo.children import Child
 from everview.client.tables import TableHandle
+from everview.errors import DeadlineError
 from everview.store.contract import Commit
 
 BEAT = 0.01
@@ -107,6 +108,15 @@ class PacedWriter:
             *("bench.workloads.paced", str(path), stream.table, str(self._notes), "--rate", str(rate), *shape),
         )
 
+    def begun(self, patience: float = 60.0) -> None:
+        """Return when it has written its first batch."""
+        ends = time.monotonic() + patience
+        while not self._notes.exists():
+            self._child.check()
+            if time.monotonic() > ends:
+                raise DeadlineError(f"the writer has not begun after {patience:g} s")
+            time.sleep(BEAT)
+
     def check(self) -> None:
         """Raise where it has ended by itself."""
         self._child.check()
@@ -132,11 +142,12 @@ def main() -> None:
     asked = parser.parse_args()
     stream = Stream(asked.table, asked.keys, asked.groups, asked.seed, deletes=0)
     with everview.open(asked.path, create=False) as db:
-        asked.notes.write_text(write(db, stream, asked.rate).to_json())
+        written = write(db, stream, asked.rate, asked.notes.touch)
+        asked.notes.write_text(written.to_json())
 
 
-def write(db: everview.Database, stream: Stream, rate: float) -> Written:
-    """Write until standard input is closed."""
+def write(db: everview.Database, stream: Stream, rate: float, begun: Callable[[], object]) -> Written:
+    """Write until standard input is closed; ``begun`` is called after the first batch."""
     size = max(1, round(rate * BEAT))
     batches = prepared(stream, size, min(PREPARED, max(1, AT_MOST // size)))
     table = db.table(stream.table)
@@ -150,6 +161,8 @@ def write(db: everview.Database, stream: Stream, rate: float) -> Written:
         times.append(time.time())
         _put(table, rows)
         frontiers.append(db.store.log.latest())
+        if not number:
+            begun()
     return Written(np.array(times), np.full(len(times), size, np.int64), tuple(frontiers))
 
 
