@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check bench format lock clean
+.PHONY: help setup java demo test check bench bench-quick format lock clean
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 13
 
 setup: $(STAMP) java ## the virtual environment, the locked dependencies, Java
 
@@ -23,8 +23,9 @@ java:
 demo: setup ## a shop with five views on Spark under a live writer; the pipeline is killed, every row is checked
 	$(BIN)/everview demo
 
-test: setup ## all tests, on all cores (PYTEST='-k name' for some, JOBS=0 for one after another)
+test: setup ## all tests, on all cores, and small experiments (PYTEST='-k name' for some, JOBS=0 for one after another)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PYTEST)
+	$(if $(PYTEST),,$(BIN)/python -m bench --quick)
 
 check: $(STAMP) ## format, lint, types, import contract
 	$(BIN)/ruff format --check .
@@ -32,10 +33,11 @@ check: $(STAMP) ## format, lint, types, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup ## the embedded store against raw LMDB, the operators, and the pipeline on Spark
-	$(BIN)/python -m bench.store
-	$(BIN)/python -m bench.operators
-	$(BIN)/python -m bench.pipeline
+bench: setup ## every experiment, and docs/benchmarks anew: on a quiet machine, under 45 minutes
+	$(BIN)/python -m bench
+
+bench-quick: setup ## every experiment with small sizes: are the results right?
+	$(BIN)/python -m bench --quick
 
 format: $(STAMP) ## rewrite the sources in the house format
 	$(BIN)/ruff format .

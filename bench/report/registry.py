@@ -30,6 +30,7 @@ ORDER = (
     "sessions",
     "crash",
     "tpch",
+    "tpch1",
     "others",
 )
 """How the report goes: how fast, for how many, instead of what, at which price, and beside whom. What is not

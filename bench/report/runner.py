@@ -62,7 +62,7 @@ class Runner:
         left = list(jobs)
         while left:
             with tempfile.TemporaryDirectory(prefix="everview-bench-", ignore_cleanup_errors=True) as folder:
-                for result in self._in_one_process(left, Path(folder)):
+                for result in self._in_one_process(tuple(left), Path(folder)):
                     left.pop(0)
                     yield result
 

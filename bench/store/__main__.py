@@ -1,4 +1,4 @@
-"""The embedded store against raw LMDB: ``python -m bench.store`` (``make bench``).
+"""The embedded store against raw LMDB: ``python -m bench.store``.
 
 Every figure is a ratio of two times taken in turns in one run, best of several rounds, with
 the results checked in the same run. The bar beside it is the ratio, or the rate, that the

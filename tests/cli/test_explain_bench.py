@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import everview
+from bench.report import registry
 from everview.cli.commands import bench
 from tests.cli.conftest import Call
 
@@ -46,10 +47,13 @@ def test_what_cannot_be_explained(call: Call, store: Path, what: str, told: str)
 
 def test_benchmarks_of_the_checkout(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     known = call("bench").out.split()
-    assert {"operators", "pipeline", "store"} <= set(known) and "measure" not in known
+    assert {"operators", "pipeline", "store", "report"} <= set(known) and "measure" not in known
+    assert set(registry.known()) <= set(known) and len(known) == len(set(known))
     said = call("bench", "operators", "--", "--help")
     assert said.code == 0 and "usage" in said.out
     assert call("bench", "operators", "--", "--no-such-option").code == 2
+    said = call("bench", next(iter(registry.known())), "--", "--help")
+    assert said.code == 0 and "python -m bench" in said.out
     said = call("bench", "nothing")
     assert said.code == 2 and "there is no benchmark nothing" in said.err
     monkeypatch.setattr(bench, "_checkout", lambda: None)

@@ -1,11 +1,13 @@
 """``everview bench``: the benchmarks of a checkout.
 
-One sentence: what ``python -m bench.NAME`` does, where the sources with the benchmarks are.
+One sentence: what ``python -m bench.NAME`` does, where the sources with the benchmarks are, or
+``python -m bench NAME`` where NAME is an experiment of the report.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +19,7 @@ import everview
 from everview.cli.console import console
 
 _RUNS = '__name__ == "__main__"'
+_EXPERIMENT = re.compile(r'^EXPERIMENT\b[^=]*= \w+\(\s*name="([^"]+)"', re.M)
 
 
 def bench(
@@ -27,9 +30,10 @@ def bench(
 ) -> None:
     """Run one of the benchmarks, which are part of the sources and not of what is installed.
 
-    Ends as the benchmark does.
+    report runs all experiments of the report and writes it; the name of an experiment runs that one. Ends as
+    the benchmark does.
 
-    [dim]Example:[/dim] everview bench operators -- --help
+    [dim]Example:[/dim] everview bench report -- --quick
     """
     root = _checkout()
     if root is None:
@@ -41,16 +45,16 @@ def bench(
         )
         raise typer.Exit(1)
     known = _known(root)
+    experiments = _experiments(root)
     if name is None:
-        console().print("\n".join(known))
+        console().print("\n".join([*known, *experiments]))
         return
-    if name not in known:
-        raise typer.BadParameter(f"there is no benchmark {name}; there are {', '.join(known)}")
+    if name not in known and name not in experiments:
+        raise typer.BadParameter(f"there is no benchmark {name}; there are {', '.join([*known, *experiments])}")
+    command = ["bench", name] if name in experiments else [f"bench.{name}"]
     paths = filter(None, [str(root), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
-        [sys.executable, "-m", f"bench.{name}", *(options or [])], cwd=root, env=environment, check=False
-    )
+    done = subprocess.run([sys.executable, "-m", *command, *(options or [])], cwd=root, env=environment, check=False)
     raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
 
 
@@ -64,6 +68,12 @@ def _checkout() -> Path | None:
 
 def _known(root: Path) -> list[str]:
     """Modules that can be run."""
-    files = [file for file in (root / "bench").glob("*.py") if _RUNS in file.read_text("utf-8")]
+    files = [file for file in (root / "bench").glob("[a-z]*.py") if _RUNS in file.read_text("utf-8")]
     packages = [file.parent for file in (root / "bench").glob("*/__main__.py")]
     return sorted([*(file.stem for file in files), *(package.name for package in packages)])
+
+
+def _experiments(root: Path) -> list[str]:
+    """Experiments of the report, by what their files call them."""
+    files = [file for place in ("figures", "others") for file in (root / "bench" / place).glob("*.py")]
+    return sorted(name for file in files for name in _EXPERIMENT.findall(file.read_text("utf-8")))
