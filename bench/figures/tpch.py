@@ -1,0 +1,138 @@
+"""TPC-H's 22 queries as views at scale 0.1: what they cost to build and to refresh, and to ask again instead.
+
+One sentence: a view is worth its state where asking again takes longer than taking in what has changed, so both
+are measured after the same changes, query by query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.report.experiment import Experiment, Found, Plot, Row, Setting
+from bench.rows import Missing, number, numbers, times
+from bench.tpch_views import ALL, OURS, SHARED, SPARK, Size, measure
+
+QUICK = Size(scale=0.01, pairs=1, together=(SHARED,), each=False)
+
+TEXT = """\
+The 22 queries of TPC-H as views over its eight tables at scale {scale:g} (rows by tpchgen). A change is
+one row that is written or deleted. After the tables are filled, the views are built over them; then come {pairs} pairs
+of the benchmark's refresh functions: RF1 inserts a thousandth of the orders with their lines, RF2 deletes as many
+others, and beside them a thousandth of the customers and of the parts is updated. After each pair every view is brought
+up to date, and the time of that is told (the median, without the first pair). Then five new orders come one by one with
+their lines, and the views are brought up to date after each.
+
+Each query is first a view by itself, in a group of its own, maintained in one process on one core ("{ours}"). Then all
+22 are views of one group and share what they remember: {together}. "Recomputed" is DuckDB asked the same query again
+over the same rows, on one thread (beside Spark on two), with its tables in memory, and the time in which it takes in
+the changes left out. A ratio above 1 says that the view is that much faster than asking again. After every pair all 22
+views are compared with the recomputation, row by row. State is what the view and all that is remembered for it takes in
+the store."""
+
+COLUMNS = {
+    "query": "query",
+    "system": "how",
+    "base_rows": "rows it reads",
+    "build_s": "built in, s",
+    "rows_s": "rows/s",
+    "view_rows": "rows of the view",
+    "state_mb": "state, MB",
+    "changes": "changes of a pair",
+    "refresh_ms": "up to date after a pair, ms",
+    "changes_s": "changes/s",
+    "ratio": "times faster than recomputed",
+    "order_ms": "up to date after one order, ms",
+    "order_ratio": "times faster after one order",
+}
+
+
+def _of_one(row: Row) -> bool:
+    return row["query"] != ALL
+
+
+PLOTS = (
+    Plot("pairs", "A pair of refreshes: the view brought up to date, or asked again", "query", "refresh_ms", "system",
+         "bars", log_y=True, where=_of_one),
+    Plot("order", "One new order: the view brought up to date, or asked again", "query", "order_ms", "system",
+         "bars", log_y=True, where=_of_one),
+    Plot("build", "Rows per second while a view is built", "query", "rows_s", "system", "bars", where=_of_one),
+)  # fmt: skip
+
+
+def headline(rows: Sequence[Row]) -> str:
+    ours = [row for row in rows if row["system"] == OURS]
+    try:
+        won, won_order = (sum(value > 1 for value in numbers(ours, name)) for name in ("ratio", "order_ratio"))
+    except Missing:
+        right = sum(row["system"] in (SHARED, SPARK) for row in rows)
+        return "all 22 views equal their recomputation" if right else ""
+    return (
+        f"after a thousandth of all orders {won} of {len(ours)} views are faster to refresh than to ask again, "
+        f"after one order {won_order}"
+    )
+
+
+def notes(rows: Sequence[Row]) -> list[str]:
+    ours = sorted((row for row in rows if row["system"] == OURS), key=lambda row: number(row, "ratio"))
+    found: list[str] = []
+    if ours:
+        lost, lost_order = (
+            [row for row in ours if number(row, name) <= 1 and number(row, "changes") > 0]
+            for name in ("ratio", "order_ratio")
+        )
+        for losers, after in ((lost, "a pair of refreshes"), (lost_order, "one order")):
+            names = ", ".join(
+                f"{row['query']} ({number(row, 'ratio' if losers is lost else 'order_ratio'):.2g})" for row in losers
+            )
+            found.append(
+                f"Asking again is faster after {after} for {len(losers)} of the views"
+                + (f", with how many times faster the view is: {names}." if losers else ".")
+            )
+        best = max(ours, key=lambda row: number(row, "order_ratio"))
+        found.append(
+            f"The view gains most after one order with {best['query']}: "
+            f"it is {times(number(best, 'order_ratio'))} faster than asking again."
+        )
+        idle = [str(row["query"]) for row in ours if not row["changes"]]
+        if idle:
+            found.append(
+                f"No change concerns a table of {', '.join(idle)}: what is told is an epoch with nothing to do."
+            )
+    for row in rows:
+        if row["system"] in (SHARED, SPARK) and ours:
+            alone = sum(number(one, "refresh_ms") for one in ours)
+            built = sum(number(one, "build_s") for one in ours)
+            state = sum(number(one, "state_mb") for one in ours)
+            found.append(
+                f"All 22 together ({row['system']}): "
+                f"built in {number(row, 'build_s'):.0f} s ({built:.0f} s one by one), "
+                f"up to date after a pair in {number(row, 'refresh_ms'):.0f} ms ({alone:.0f} ms one by one), "
+                f"{number(row, 'state_mb'):.0f} MB of state ({state:.0f} MB one by one)."
+            )
+    return found
+
+
+def experiment(name: str, size: Size, *, always: bool = True, limit: float = 900) -> Experiment:
+    """The experiment at a scale."""
+
+    def run(setting: Setting) -> Iterator[Found]:
+        return measure(setting.pick(size, QUICK), setting)
+
+    ways = {SHARED: "in one process", SPARK: "on Spark, on two cores"}
+    told = " and ".join(ways[how] for how in size.together)
+    text = TEXT.format(scale=size.scale, pairs=size.pairs, ours=OURS, together=told)
+    return Experiment(
+        name=name,
+        title=f"TPC-H's 22 queries as views, at scale {size.scale:g}",
+        text=text.replace("\n\n", "\0").replace("\n", " ").replace("\0", "\n\n"),
+        measure=run,
+        columns=COLUMNS,
+        plots=PLOTS,
+        notes=notes,
+        headline=headline,
+        always=always,
+        limit=limit,
+    )
+
+
+EXPERIMENT = experiment(name="tpch", size=Size(scale=0.1, pairs=4, together=(SHARED, SPARK)))

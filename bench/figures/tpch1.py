@@ -1,0 +1,12 @@
+"""TPC-H's 22 queries as views at scale 1: the same as at 0.1, for longer than a report may take.
+
+One sentence: recomputation grows with the tables and maintenance with the changes, so ten times the rows say
+where each of them wins.
+"""
+
+from __future__ import annotations
+
+from bench.figures.tpch import experiment
+from bench.tpch_views import SPARK, Size
+
+EXPERIMENT = experiment(name="tpch1", size=Size(scale=1, pairs=3, together=(SPARK,)), always=False, limit=7200)
