@@ -19,7 +19,9 @@ from bench.report.axes import Axis, along, label, upright
 from bench.report.experiment import Plot, Row, Value
 
 WIDTH, HEIGHT = 600.0, 300.0
-"""Of the field between the axes."""
+"""Of the field between the axes; it is wider where more has to stand side by side."""
+TURNED, BAR = 16.0, 5.0
+"""The least room of a label that is turned, and of a bar."""
 TOP, LEFT, EDGE = 62.0, 58.0, 18.0
 LINE = 18.0
 """Between two lines of the legend."""
@@ -58,7 +60,7 @@ def draw(plot: Plot, rows: Sequence[Row], headings: dict[str, str]) -> str:
     axis = upright([y for one in series for _, y in one.points], TOP + HEIGHT, TOP, log_y)
     left = max(LEFT, EDGE + 8 + max(wide(label(tick)) for tick in axis.ticks))
     height = max(HEIGHT, legend.height)
-    frame = _Frame(left, left + WIDTH, TOP, TOP + HEIGHT)
+    frame = _Frame(left, left + _width(plot, series), TOP, TOP + HEIGHT)
     field = _Bars(frame, series, axis) if plot.kind == "bars" else _Lines(frame, series, axis, plot.log_x)
     total = (max(frame.right + EDGE, legend.place(frame.right) + legend.width + EDGE), TOP + height + field.below + 34)
     total = (max(total[0], EDGE * 2 + wide(plot.title, 15.5)), total[1])
@@ -96,6 +98,13 @@ def _series(plot: Plot, rows: Sequence[Row]) -> list[Series]:
 
 
 # ------------------------------------------------------------------ the field
+
+
+def _width(plot: Plot, series: Sequence[Series]) -> float:
+    values = {x for one in series for x, _ in one.points}
+    if plot.kind == "bars":
+        return max(WIDTH, len(values) * max(TURNED, BAR * len(series) / 0.8))
+    return max(WIDTH, len(values) * TURNED) if any(isinstance(value, str) for value in values) else WIDTH
 
 
 @dataclass(frozen=True)

@@ -217,6 +217,15 @@ def inside(root: ElementTree.Element) -> None:
         assert b <= e or f <= a or d <= g or h <= c, (one_text, other)
 
 
+def test_a_picture_is_as_wide_as_its_labels_need() -> None:
+    rows: list[Row] = [{"x": f"category {at}", "y": at} for at in range(100)]
+    for kind in ("bars", "lines"):
+        root = ElementTree.fromstring(draw(Plot("p", "t", "x", "y", kind=kind), rows, {}))
+        turned = sorted(float(one.attrib["x"]) for one in root.iter(f"{SVG}text") if "transform" in one.attrib)
+        assert len(turned) == 100 and all(later - earlier > 15 for earlier, later in itertools.pairwise(turned))
+        inside(root)
+
+
 def test_pictures_that_cannot_be_drawn() -> None:
     with pytest.raises(ValueError, match="no row has both x and z"):
         draw(Plot("p", "t", "x", "z"), rows_of(1, 2), {})
