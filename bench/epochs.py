@@ -10,13 +10,14 @@ import gc
 import itertools
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import everview
 from everview.catalog import MAIN
+from everview.maintain import Plans
 from everview.store.embedded import EmbeddedStore
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 SHOWN = 12
 """Parts of a profile."""
+POLL = 0.002
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,51 @@ def on_spark(path: Path, db: everview.Database, spark: SparkSession, servers: in
         raise ValueError(f"{len(reports)} epochs, of which none is warm: write more, or take fewer in an epoch")
     timed = reports[-len(warm) :]
     return Pace(sum(one.operations for one in timed), sum(warm), tuple(gaps), profile=profile(timed))
+
+
+class Turns:
+    """A pipeline that waits while the logs are filled, and then does what is in them, so that a stream is
+    started once for many measurements::
+
+        with Turns(path, db, spark, per_epoch=100_000) as turns:
+            turns.take(lambda: writer.write(1_000_000), servers=2).rate
+    """
+
+    def __init__(self, path: Path, db: everview.Database, spark: SparkSession, per_epoch: int) -> None:
+        from everview.zones.pipeline import Pipeline
+
+        self._db = db
+        self._pipeline = Pipeline(path, spark=spark, operations=per_epoch)
+        self._plans = Plans(db.store, db.catalog)
+
+    def __enter__(self) -> Turns:
+        self._pipeline.start()
+        self._pipeline.drain()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._pipeline.stop(finish=kind is None)
+
+    def take(self, write: Callable[[], object], servers: int) -> Pace:
+        """Write, and then take the views there with so many view servers. The first epoch waits for Spark to
+        ask for news and is not timed."""
+        assert isinstance(self._db.store, EmbeddedStore)
+        before = self._db.store.views.committed(MAIN).epoch
+        self._plans.pause(MAIN)
+        write()
+        self._pipeline.servers = servers
+        self._plans.resume(MAIN)
+        self._pipeline.drain()
+        last = self._db.store.views.committed(MAIN).epoch
+        while self._pipeline.reports[-1].epoch < last:
+            time.sleep(POLL)  # an epoch is reported after its commit
+        commits = [one for one in self._db.store.views.history(MAIN) if one.epoch > before][::-1]
+        if len(commits) < 2:
+            raise ValueError("one epoch took all that was written: write more, or take fewer in an epoch")
+        gaps = [later.time - earlier.time for earlier, later in itertools.pairwise(commits)]
+        operations = commits[0].frontier.operations_to(commits[-1].frontier)
+        timed = [one for one in self._pipeline.reports if one.epoch > commits[0].epoch]
+        return Pace(operations, sum(gaps), tuple(gaps), profile=profile(timed))
 
 
 def profile(epochs: Sequence[EpochReport]) -> dict[str, float]:
