@@ -52,7 +52,8 @@ class Size:
     pairs: int
     together: tuple[str, ...]
     """How all 22 are maintained together, one after another."""
-    each: bool = True
+    each: tuple[str, ...] = tuple(QUERIES)
+    """The queries that are measured by themselves."""
 
 
 # ------------------------------------------------------------------ recomputed
@@ -206,7 +207,7 @@ def each(
     size: Size, path: Path, pairs: Sequence[Refresh], singles: Sequence[Refresh], asked: Recomputed
 ) -> Iterator[Found]:
     with opened(path, size.scale) as db:
-        views = [Single.built_in(db, name, query) for name, query in QUERIES.items()]
+        views = [Single.built_in(db, name, QUERIES[name]) for name in size.each]
         for number_of, pair in enumerate(pairs):
             write(db, pair)
             for view in views:
