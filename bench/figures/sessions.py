@@ -21,7 +21,7 @@ import everview
 from bench.beside import await_shown, maintained
 from bench.epochs import wrong
 from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
-from bench.rows import Missing, number, seconds
+from bench.rows import Missing, number, row_of, seconds
 from bench.workloads.paced import PacedWriter
 from bench.workloads.synthetic import BT1, Stream
 
@@ -192,8 +192,8 @@ def _level(waits: Sequence[Row]) -> Row | None:
 
 def notes(rows: Sequence[Row]) -> list[str]:
     found = []
-    with suppress(Missing, IndexError):
-        plain = [row for row in rows if row["load"] == IDLE and row["read"] == PLAIN]
+    plain = [row for row in rows if row["load"] == IDLE and row["read"] == PLAIN]
+    if plain:
         stale = ", ".join(f"{row['seen']} % after {row['delay']} ms" for row in plain)
         found.append(f"A plain read promises nothing; alone it showed the write in: {stale}.")
     for load in dict.fromkeys(row["load"] for row in rows if row["load"] != IDLE):
@@ -212,7 +212,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
 def headline(rows: Sequence[Row]) -> str:
     with suppress(Missing, IndexError):
         alone = [row for row in rows if row["load"] == IDLE and row["delay"] == 0]
-        mine, waits = (next(row for row in alone if row["read"] == how) for how in (SESSION, WAITING))
+        mine, waits = row_of(alone, read=SESSION), row_of(alone, read=WAITING)
         return f"a put and a session's read right after it take {_ms(mine)}; waiting for the epoch takes {_ms(waits)}"
     return ""
 
