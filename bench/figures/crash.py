@@ -376,4 +376,5 @@ EXPERIMENT = Experiment(
     told=told,
     notes=notes,
     headline=headline,
+    listed=lambda row: row.get("event") is not None,
 )

@@ -94,6 +94,9 @@ class Experiment:
     """What else to say: where we lose, and why."""
     headline: Callable[[Sequence[Row]], str] = lambda rows: ""
     """The one sentence of the summary; without one it is the first of what we see beside the papers."""
+    listed: Callable[[Row], bool] = lambda row: True
+    """Which rows stand in the table. The others, such as those of a time series, are for pictures; where one is
+    wrong it is listed as well."""
     always: bool = True
     """Whether it belongs to a run of all. What takes longer than a report may is run when it is named, and the
     report shows it as it was measured then."""

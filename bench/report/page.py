@@ -171,16 +171,17 @@ def _missing(what: str, error: Exception, experiment: Experiment, page: Page) ->
 
 def _figures(experiment: Experiment, result: Result) -> str:
     """The table. Columns that no row has are left out."""
+    listed = [found for found in result.found if found.wrong or experiment.listed(found.row)]
     columns = {
         name: heading
         for name, heading in experiment.columns.items()
-        if any(found.row.get(name) is not None for found in result.found)
+        if any(found.row.get(name) is not None for found in listed)
     }
-    if not result.found:
+    if not listed:
         return ""
     marked = result.wrong > 0
     rows = []
-    for found in result.found:
+    for found in listed:
         cells = [cell(found.row.get(name)) if shows(experiment, found, name) else "" for name in columns]
         verdict = [f"**wrong**: {_one_line(found.wrong)}" if found.wrong else "right"] if marked else []
         rows.append((*cells, *verdict))

@@ -9,7 +9,9 @@ import pytest
 
 from bench.calls import timed
 from bench.figures import clients, crash, sessions, skew, staleness
-from bench.report.experiment import Experiment, Row
+from bench.report import page
+from bench.report.experiment import Experiment, Found, Row
+from bench.report.results import Result
 from bench.rows import Missing, number, row_of, seconds
 from bench.workloads.paced import Written, prepared
 from bench.workloads.synthetic import Stream, Zipf
@@ -184,3 +186,13 @@ def test_numbers_of_rows() -> None:
     with pytest.raises(Missing):
         number(row_of(rows, a=2), "b")
     assert [seconds(value) for value in (12e-6, 0.19, 4.2, 250.0)] == ["12 µs", "190 ms", "4.2 s", "250 s"]
+
+
+def test_seconds_of_a_series_are_drawn_and_not_listed() -> None:
+    event: Row = {"event": "a kill", "at": 1.0, "longest": 4.25}
+    second: Row = {"second": 3, "series": crash.SHOWN, "operations/s": 4712}
+    for wrong, listed in (("", False), ("it differs", True)):
+        found = (Found(event), Found(second, wrong=wrong))
+        text = page._figures(crash.EXPERIMENT, Result("crash", {}, {}, 1, False, "", 1.0, 0.1, found))
+        assert "a kill" in text and "4.25" in text
+        assert (crash.SHOWN in text, "it differs" in text) == (listed, listed)
