@@ -13,16 +13,13 @@ import cProfile
 import json
 import platform
 import pstats
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import lmdb
-import numpy as np
-
+from bench import growing
 from bench.workloads.synthetic import BATCH, BT1, BT2, Stream, Writer
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
@@ -30,11 +27,6 @@ from tests.oracle.maintained import GROUP, Maintained
 
 KEYS = 100_000
 GROUPS = 10_000
-CHANGES = 1_000
-EPOCHS = 15
-"""Of a run over a base that has grown."""
-LOAD = 1_000_000
-"""Rows of an epoch that fills it."""
 
 VIEWS: dict[str, dict[str, str]] = {
     "q1": {"q1": "SELECT k, c1, c2 FROM bt1 WHERE c2 < 500"},
@@ -95,69 +87,26 @@ def run(name: str, operations: int, profile: bool) -> dict[str, object]:
 
 
 def grow(views: Sequence[str], sizes: Sequence[int]) -> list[dict[str, object]]:
-    """What a change costs while the base grows, view by view, in epochs of a thousand changes; and what
-    the same number of puts costs in a plain LMDB file with as many records.
-
-    Groups have ten rows whatever the size, so a change of q4 comes and goes with ten join rows each.
-    Keys are drawn at random: the larger the table, the fewer changes of an epoch share a page of the
-    B-tree, up to where each has pages of its own. That is the store's price, and the plain puts pay it
-    too, so the ratio of the two is what maintenance adds."""
+    """What a change costs while the base grows, view by view, beside a put into a plain LMDB file with as many
+    records: :mod:`bench.growing`."""
     found: list[dict[str, object]] = []
     for size in sizes:
-        plain = plain_put(size)
+        plain = growing.plain_put(size)
         for name in views:
-            cost, wrong = change_cost(name, size)
-            line = {"view": name, "rows": size, "microseconds per change": round(cost, 1)}
+            cost = growing.maintained(name, VIEWS[name][name], size)
             found.append(
-                line | {"of a plain put": round(plain, 2), "ratio": round(cost / plain, 1), "differences": wrong}
+                {
+                    "view": name,
+                    "rows": size,
+                    "microseconds per change": round(cost.microseconds, 1),
+                    "pages per change": round(cost.pages, 1),
+                    "of a plain put": round(plain.microseconds, 2),
+                    "pages of a plain put": round(plain.pages, 1),
+                    "differences": cost.wrong,
+                }
             )
             print(json.dumps(found[-1]), file=sys.stderr, flush=True)
     return found
-
-
-def change_cost(name: str, size: int) -> tuple[float, int]:
-    """Microseconds of processor time per change, and the number of differing views."""
-    tables = {"bt1": BT1, "bt2": BT2} if name == "q4" else {"bt1": BT1}
-    rows = size // len(tables)
-    with tempfile.TemporaryDirectory() as folder:
-        maintained = Maintained(Path(folder) / "store", tables, VIEWS[name])
-        streams = [Stream(table, rows, max(size // 20, 1), seed) for seed, table in enumerate(tables)]
-        rng = np.random.default_rng(size)
-        for low in range(0, rows, LOAD):
-            ids = np.arange(low, min(low + LOAD, rows))
-            for stream in streams:
-                maintained.table(stream.table).put_many(stream.rows(rng, ids))
-            maintained.epoch()
-        worked = []
-        for _ in range(EPOCHS):
-            for stream in streams:
-                ids = rng.integers(0, rows, CHANGES // len(streams))
-                maintained.table(stream.table).put_many(stream.rows(rng, ids))
-            busy = time.process_time()
-            maintained.epoch()
-            worked.append(time.process_time() - busy)
-        wrong = maintained.differences() if size <= 1_000_000 else {}
-        maintained.close()
-    return 1e6 * statistics.median(worked) / CHANGES, len(wrong)
-
-
-def plain_put(size: int) -> float:
-    """Microseconds of processor time per put of a random key, a thousand in a transaction."""
-    with tempfile.TemporaryDirectory() as folder:
-        environment = lmdb.open(folder, map_size=1 << 34, sync=False, metasync=False)
-        with environment.begin(write=True) as transaction:
-            first = ((number.to_bytes(8, "big"), bytes(60)) for number in range(size))
-            transaction.cursor().putmulti(first, append=True)
-        rng = np.random.default_rng(size)
-        worked = []
-        for _ in range(EPOCHS):
-            keys = np.sort(rng.integers(0, size, CHANGES)).tolist()
-            busy = time.process_time()
-            with environment.begin(write=True) as transaction:
-                transaction.cursor().putmulti([(key.to_bytes(8, "big"), bytes(60)) for key in keys])
-            worked.append(time.process_time() - busy)
-        environment.close()
-    return 1e6 * statistics.median(worked) / CHANGES
 
 
 def main() -> int:
