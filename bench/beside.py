@@ -46,12 +46,13 @@ def on_core(core: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def spinning(core: int) -> Iterator[None]:
-    """While a core computes something that has nothing to do with the store."""
-    with on_core(core), subprocess.Popen([sys.executable, "-c", "while True: pass"]) as one:
+def spinning(core: int) -> Iterator[int]:
+    """While a core computes something that has nothing to do with the store, in a process of this number."""
+    with on_core(core):
+        one = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    with one:
         try:
-            with on_core(None):
-                yield
+            yield one.pid
         finally:
             one.kill()
 

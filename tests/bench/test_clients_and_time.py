@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 
 import numpy as np
 import pytest
 
+from bench.beside import on_core, spinning, two_cores
 from bench.calls import timed
 from bench.figures import clients, crash, sessions, skew, staleness
 from bench.report import page
@@ -196,3 +198,11 @@ def test_seconds_of_a_series_are_drawn_and_not_listed() -> None:
         text = page._figures(crash.EXPERIMENT, Result("crash", {}, {}, 1, False, "", 1.0, 0.1, found))
         assert "a kill" in text and "4.25" in text
         assert (crash.SHOWN in text, "it differs" in text) == (listed, listed)
+
+
+def test_a_core_spins_beside_this_process_and_not_below_it() -> None:
+    before = os.sched_getaffinity(0)
+    mine, other = two_cores()
+    with on_core(mine), spinning(other) as process:
+        assert (os.sched_getaffinity(0), os.sched_getaffinity(process)) == ({mine}, {other})
+    assert os.sched_getaffinity(0) == before
