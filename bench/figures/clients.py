@@ -9,9 +9,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import everview
 from bench.beside import maintained, on_core, spinning, two_cores
@@ -22,7 +21,6 @@ from bench.rows import Missing, number, row_of, times
 from bench.workloads.paced import prepared
 from bench.workloads.synthetic import BT1, Stream
 from everview.catalog import MAIN
-from everview.maintain.servers import set_servers
 
 KEYS = 100_000
 GROUPS = 10_000
@@ -92,7 +90,7 @@ class Client:
 
 
 def measure(setting: Setting) -> Iterator[Found]:
-    seconds, turns = setting.pick(1.0, 0.15), setting.pick(3, 1)
+    seconds, turns = setting.pick(0.8, 0.15), setting.pick(3, 1)
     keys = setting.pick(KEYS, 10_000)
     mine, other = two_cores()
     bare, path = setting.folder / "bare", setting.folder / "store"
@@ -115,24 +113,17 @@ def measure(setting: Setting) -> Iterator[Found]:
             turn(UNMAINTAINED, PUT, PUT_MANY, GET, VIEW_GET)
             with spinning(other):
                 turn(SPINNING, PUT, PUT_MANY, GET, VIEW_GET)
-            with _kept(db, path, other, local=True):
+            with maintained(db, path, core=other, local=True):
                 turn(LOCAL, PUT, PUT_MANY, GET, VIEW_GET)
             if not setting.quick:
-                with _kept(db, path, other, local=False):
+                with maintained(db, path, core=other, master="local[1]", servers=1):
                     turn(SPARK, PUT, PUT_MANY, GET, VIEW_GET)
-                    set_servers(db.store, 8)
+                with maintained(db, path, core=other, master="local[1]", servers=8):
                     turn(SPARK_MANY, PUT, PUT_MANY)
-                    set_servers(db.store, 1)
         db.flush()
         mistaken = wrong(db, "q2")
     for what, how in found:
         yield Found(_row(what, how, found), wrong="" if how == NONE else mistaken)
-
-
-def _kept(db: everview.Database, path: Path, core: int, *, local: bool) -> AbstractContextManager[object]:
-    if local:
-        return maintained(db, path, core=core, local=True)
-    return maintained(db, path, core=core, master="local[1]", servers=1)
 
 
 def _row(what: str, how: str, found: dict[tuple[str, str], Measured]) -> Row:

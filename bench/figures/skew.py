@@ -227,7 +227,7 @@ def _balance(rows: Sequence[Row]) -> Said:
         "of view managers",
         f"evenly {even:,.0f} operations/s, with Zipf 1.5 {zipf:,.0f}, all in one row {hot:,.0f}",
         "here too a log is read by one task, so a single row keeps one task busy and leaves the other idle; that costs "
-        "less than condensing saves where the figure is higher, and more where it is lower",
+        + ("less than condensing saves" if hot >= even else "more than condensing saves"),
     )
 
 
