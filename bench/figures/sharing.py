@@ -164,8 +164,10 @@ def told(rows: Sequence[Row]) -> list[Said]:
             "003, Figure 13 (count views over one auxiliary table)",
             "a leap in view updates/s from one to two count views, since the auxiliary table is maintained only once; "
             "less with every further view",
-            f"updates of views/s by number of count views in one group: {_updates(rows, 'counts')}; "
-            f"against a group each {_gains(rows, 'counts')}",
+            f"updates of views/s by number of counts in one group: {_updates(rows, 'counts')}; against a group each "
+            f"{_gains(rows, 'counts')}"
+            if _gains(rows, "counts")
+            else "",
             "The same reason: the counts have different keys, so what they share is the log, which is read once, and "
             "the old and new rows found in it, which is what the paper's auxiliary table holds",
         ),

@@ -148,17 +148,23 @@ class Rates:
                 return float(str(row["rate"]))
         return None
 
-    def scaled(self, view: str) -> str:
-        """The rates of a view by number of servers, in words."""
-        found = {n: rate for n in self.servers if (rate := self.of(view, servers=n)) is not None}
-        return ", ".join(f"{rate:,.0f} with {n}" for n, rate in found.items())
+    def scaled(self, *views: str) -> str:
+        """The rates of views by number of servers, in words."""
+        found = []
+        for view in views:
+            rates = {n: rate for n in self.servers if (rate := self.of(view, servers=n)) is not None}
+            if rates:
+                found.append(f"{view}: " + ", ".join(f"{rate:,.0f} with {n}" for n, rate in rates.items()))
+        return f"operations/s by view servers: {'; '.join(found)}" if found else ""
 
-    def beside(self, pairs: Sequence[tuple[str, str]]) -> str:
-        """Rates of views in variants, in words; nothing where one is not there."""
-        found = [(view, variant, self.of(view, variant)) for view, variant in pairs]
-        if any(rate is None for *_, rate in found):
+    def beside(self, view: str, *variants: str) -> str:
+        """The rates of a view in variants, with two servers, and how the last differs from the first, in words."""
+        rates = [(variant, rate) for variant in variants if (rate := self.of(view, variant)) is not None]
+        if len(rates) < len(variants):
             return ""
-        return ", ".join(f"{rate:,.0f} ({view}, {variant})" for view, variant, rate in found)
+        listed = ", ".join(f"{rate:,.0f} ({variant})" for variant, rate in rates)
+        differs = more(rates[-1][1], rates[0][1])
+        return f"{view}: {listed} operations/s; {differs} with {variants[-1]} than with {variants[0]}"
 
     def gain(self, one: int, other: int) -> float | None:
         """How much faster all views together are with another number of servers."""
@@ -169,6 +175,15 @@ class Rates:
         return sum(1 / first for first, _ in both) / sum(1 / second for _, second in both)
 
 
+def more(one: float, other: float) -> str:
+    """How much more one is than the other."""
+    return f"{abs(one / other - 1):.0%} {'more' if one >= other else 'less'}".replace("%", " %")
+
+
+def _sentence(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
 TWO_CORES = (
     "They add machines, we have two cores: a second view server helps as far as Spark's driver and the Java machine "
     "leave the second core free, and a third one only adds tasks"
@@ -177,89 +192,89 @@ TWO_CORES = (
 
 def told(rows: Sequence[Row]) -> list[Said]:
     rates = Rates(rows)
+    count, five = rates.of("count", "100k:10k"), rates.of("five functions", "100k:10k")
     said = [
         Said(
             "004, Figure 7 (projection)",
-            "902 to 1,026 operations/s for each view server, linear up to 50 of them; 12 % less with 1k row keys "
-            "than with 100k",
-            f"operations/s by view servers: {rates.scaled('projection')}; with two: "
-            + rates.beside([("projection", f"{keys} row keys") for keys in ("1k", "10k", "100k")]),
-            f"{TWO_CORES}. Few row keys do not hurt us: regions, not keys, are dealt out to servers, and the writes "
-            "of one key in an epoch become one change",
+            "902 to 1,026 operations/s for each view server, linear up to 50 of them; 12 % less with 1k row keys than "
+            "with 100k, which are spread unevenly over servers",
+            _sentence(rates.scaled("projection"), rates.beside("projection", "100k row keys", "1k row keys")),
+            f"{TWO_CORES}. Regions are dealt out to servers evenly, and the writes of one key in an epoch become one "
+            "change: with few row keys there is less to write",
         ),
         Said(
             "004, Figure 8 (selection)",
             "linear; 46 % more operations/s where 20 % of rows are selected than where 80 % are",
-            rates.beside([("selection", f"{share} % of rows") for share in (20, 50, 80)]),
-            "The same reason: rows that were and are outside the selection cost a comparison and no write",
+            rates.beside("selection", "80 % of rows", "50 % of rows", "20 % of rows"),
+            "The same reason: a row that was and is outside the selection costs a comparison and no write. Reading the "
+            "log and starting tasks cost the same for all, so the share of writing decides how much that is",
         ),
         Said(
             "003, Figure 6 (selection)",
             "the fastest type of view; with 10 % selected clients are the limit and more view managers slow it down",
-            f"operations/s by view servers: {rates.scaled('selection')}",
-            "Logs are filled before we measure, so clients are no limit here",
+            rates.scaled("selection"),
+            "Logs are filled before we measure, so clients are no limit here; more view servers than cores are",
         ),
         Said(
             "004, Figure 9 (aggregation)",
-            "linear, but sensitive to the aggregation ratio: a PRE-AGGREGATION record holds all rows of its group; one "
-            "function instead of five makes no difference (under 1 %)",
-            rates.beside([("five functions", f"100k:{groups}") for groups in ("10k", "1k", "100")])
-            + "; "
-            + rates.beside([("count", "100k:10k"), ("five functions", "100k:10k")]),
-            "A group's record has sums, not rows, so larger groups cost nothing: there are fewer records to write. "
-            "Only min and max keep all values of a group, in order; that is why five functions are slower than a "
-            "count",
+            "linear, but the larger the groups the slower, since a PRE-AGGREGATION record holds all rows of its group; "
+            "one function instead of five makes no difference (under 1 %)",
+            _sentence(
+                rates.scaled("five functions"),
+                rates.beside("five functions", "100k:10k", "100k:1k", "100k:100"),
+                f"{more(count, five)} for a count alone than for five functions" if count and five else "",
+            ),
+            "A group's record has sums, not rows, so large groups are not loaded, and fewer groups are fewer records "
+            "to write. Only min and max keep the values of a group, in order, which is what five functions cost more "
+            "than a count",
         ),
         Said(
             "003, Figure 7 (count, sum, min, max, index)",
             "count and sum alike, index slower, min and max the slowest",
-            "; ".join(
-                f"{view} {rates.scaled(view)}"
-                for view in ("count", "sum", "min", "max", "index")
-                if view in rates.views
-            ),
-            "The order is decided by what is kept: a number for each group, or a value for each row",
+            rates.scaled("count", "sum", "avg", "min", "max", "index"),
+            "What is kept decides: a number for each group, a key for each row, or a value for each row and the "
+            "least or greatest of them",
         ),
         Said(
             "002, Figure 2 (cardinality of a SUM view)",
             "the fewer view records, the more view managers collide, and the lower the throughput",
-            rates.beside([("sum", f"100k:{groups}") for groups in ("10k", "1k", "10")]),
-            "The other way round: a group has one owner in an epoch, so nobody collides, and partial sums made "
-            "before the shuffle are fewer where groups are",
+            rates.beside("sum", "100k:10k", "100k:1k", "100k:10"),
+            "A group has one owner in an epoch, so nobody collides; and sums are made before the shuffle, of which "
+            "there are fewer where groups are",
         ),
         Said(
             "004, Figure 10 (join)",
-            "comparable to aggregation, linear; 13 % less with 1k join keys than with 100k",
-            rates.beside([("join", f"{keys} join keys") for keys in ("1k", "10k", "100k")]),
-            f"With {JOINED:,} rows on each side a change makes 20, 2 or 0.2 rows of the join come and go, and those "
-            "are written. The papers blame uneven load with few keys; ours is work",
+            "comparable to aggregation, linear; 13 % less with 1k join keys than with 100k, which are spread unevenly",
+            _sentence(rates.scaled("join"), rates.beside("join", "100k join keys", "10k join keys", "1k join keys")),
+            f"With {JOINED:,} rows on each side a row has 0.2, 2 or 20 partners, and so many rows of the join come "
+            "and go with it: it is work that the join keys decide here, not how evenly they are spread",
         ),
         Said(
             "003, Figure 8 (join)",
             "lower than all other types, and gains from more view managers",
-            f"operations/s by view servers: join {rates.scaled('join')}; the REVERSE-JOIN tables alone, with a total "
-            f"on top: {rates.scaled('reverse join')}",
-            "As in the paper it has the most to do: two tables of rows by join key, and the view",
+            rates.scaled("join", "reverse join"),
+            "As in the paper it has the most to do: two tables of rows by join key, and the view. *reverse join* are "
+            "these tables alone, with a total on top",
         ),
         Said(
             "004, Figure 6 (composed views and zones)",
             "a change runs through all zones of a view, one after another; no figure of speed",
-            "; ".join(
-                f"{view} {rates.scaled(view)}"
-                for view in ("selection, then sum", "join, then sum", "view on a view")
-                if view in rates.views
-            ),
+            rates.scaled("selection, then sum", "join, then sum", "view on a view"),
             "A zone more is a shuffle more for each epoch, not for each operation",
         ),
         Said(
             "003, Figure 10 (region servers)",
             "throughput grows almost linearly from 4 to 10 region servers, each with a disk of its own",
-            rates.beside([("count", "one node"), ("count", "100k:10k"), ("count", "eight nodes")]),
-            "Nodes of the embedded store are logs in one file on one disk: with one of them a single task reads the "
-            "log, with more there is nothing more to be gained on two cores",
+            _sentence(
+                rates.beside("count", "one node", "100k:10k", "eight nodes"),
+                rates.beside("selection", "one node", "50 % of rows"),
+            ),
+            "A store has four nodes unless the variant says otherwise. Nodes of the embedded store are logs in one "
+            "file on one disk: the log of one node is read by one task, those of several by as many as there are "
+            "cores, and that is all there is to gain",
         ),
     ]
-    return [one for one in said if one.we.strip("; ")]
+    return [one for one in said if one.we]
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
