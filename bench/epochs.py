@@ -150,12 +150,8 @@ def wrong(db: everview.Database, *views: str) -> str:
     """How views differ from a recomputation over the base rows, all of them if none is named. They must
     reflect everything that was written."""
     with db.store.snapshot() as snapshot:
-        behind = [
-            group.name
-            for group in db.catalog.groups()
-            if any(view.group == group.name for view in db.catalog.views())
-            and snapshot.committed(group.name).frontier != snapshot.frontier
-        ]
+        groups = {one.group for one in db.catalog.definitions().maintained()}
+        behind = [group for group in sorted(groups) if snapshot.committed(group).frontier != snapshot.frontier]
     if behind:
         return f"not everything that was written is in the views of {', '.join(behind)}"
     report = db.verify(*views)
