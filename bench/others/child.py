@@ -20,7 +20,7 @@ import importlib
 import json
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,22 +43,38 @@ class Taken:
 Take = Callable[[str, Path, Path], Taken]
 
 
-def run(task: dict[str, Any]) -> None:
-    """Run the systems of a task one after another, their views in turn."""
+def outcomes(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Run the systems of a task one after another, their views in turn. What one of them fails with is told, and
+    the next one may still be measured."""
     for one in task["systems"]:
+        waiting = list(one["views"])
         try:
             module = importlib.import_module(f"bench.others.{one['module']}")
             with module.system() as take:
-                for asked in one["views"]:
-                    taken = [
-                        asdict(take(asked["view"], Path(stream), _empty(asked["out"], place)))
-                        for place, stream in enumerate(asked["streams"])
-                    ]
-                    found = {"system": one["system"], "view": asked["view"], "taken": taken}
-                    print(json.dumps(found), flush=True)
+                while waiting:
+                    asked = waiting.pop(0)
+                    yield {"system": one["system"], "view": asked["view"], **_attempt(take, asked)}
         except Exception as error:
-            traceback.print_exc()
-            print(json.dumps({"system": one["system"], "failed": f"{type(error).__name__}: {error}"}), flush=True)
+            for asked in waiting:
+                yield {"system": one["system"], "view": asked["view"], **_failure(error)}
+
+
+def _attempt(take: Take, asked: dict[str, Any]) -> dict[str, Any]:
+    """A view over all of its streams."""
+    try:
+        taken = [
+            asdict(take(asked["view"], Path(stream), _empty(asked["out"], place)))
+            for place, stream in enumerate(asked["streams"])
+        ]
+    except Exception as error:
+        return _failure(error)
+    return {"taken": taken}
+
+
+def _failure(error: Exception) -> dict[str, Any]:
+    traceback.print_exception(error)
+    words = (str(error).splitlines() or [""])[0]
+    return {"failed": f"{type(error).__name__}: {words[:200]}"}
 
 
 def _empty(out: str, place: int) -> Path:
@@ -68,7 +84,8 @@ def _empty(out: str, place: int) -> Path:
 
 
 def main(arguments: Sequence[str]) -> int:
-    run(json.loads(Path(arguments[0]).read_text()))
+    for found in outcomes(json.loads(Path(arguments[0]).read_text())):
+        print(json.dumps(found), flush=True)
     return 0
 
 

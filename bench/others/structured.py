@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import time
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,9 +94,8 @@ def _q2(inputs: dict[str, DataFrame]) -> tuple[DataFrame, str]:
 def _q3(inputs: dict[str, DataFrame]) -> tuple[DataFrame, str]:
     found = inputs["bt1"].select("c1", "c3", "w").groupBy("c1")
     result = "c1 INTEGER, n BIGINT, s DOUBLE, a DOUBLE, lo DOUBLE, hi DOUBLE"
-    state = "values ARRAY<DOUBLE>"
     return (
-        found.applyInPandasWithState(_group, result, state, "update", GroupStateTimeout.NoTimeout),
+        found.applyInPandasWithState(_group, result, "values BINARY", "update", GroupStateTimeout.NoTimeout),
         "update",
     )
 
@@ -105,15 +105,15 @@ def _group(key: tuple[int], parts: Iterator[pd.DataFrame], state: GroupState) ->
     may be read before it came."""
     import pandas as pd
 
-    values: list[float] = list(state.get[0]) if state.exists else []
+    values = array("d", state.get[0] if state.exists else b"")
     gone: list[float] = []
     for part in parts:
-        values += part["c3"][part["w"] > 0].tolist()
+        values.extend(part["c3"][part["w"] > 0].tolist())
         gone += part["c3"][part["w"] < 0].tolist()
     for value in gone:
         values.remove(value)
     if values:
-        state.update((values,))
+        state.update((values.tobytes(),))
         total = math.fsum(values)
         row: tuple[float | None, ...] = (key[0], len(values), total, total / len(values), min(values), max(values))
     else:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.others.child import Taken
+from bench.others.child import Taken, outcomes
 from bench.report.experiment import Experiment, Found, Plot, Row, Setting
 from bench.report.registry import ROOT
 
@@ -227,24 +227,24 @@ def _measured(systems: Sequence[System], streams: _Streams, setting: Setting) ->
     by_name = {system.name: system for system in systems}
     out = setting.folder / "out"
     task = {"systems": [_asked(system, streams, out, setting.quick) for system in systems]}
-    file = setting.folder / f"{systems[0].module}.json"
-    file.write_text(json.dumps(task))
-    python = python_of(systems[0].needs or "") if systems[0].foreign else Path(sys.executable)
-    seen = {name: set[str]() for name in by_name}
-    for line in _Child(python, file).lines():
-        system = by_name[line["system"]]
-        told: Row = {"system": system.name, "leaves": system.leaves}
+    foreign = systems[0].foreign
+    if setting.quick and not foreign:
+        lines = outcomes(task)
+    else:
+        file = setting.folder / f"{systems[0].module}.json"
+        file.write_text(json.dumps(task))
+        lines = _Child(python_of(systems[0].needs or "") if foreign else Path(sys.executable), file).lines()
+    for line in lines:
+        system, view = by_name[line["system"]], line["view"]
+        told: Row = {"system": system.name, "view": view, "leaves": system.leaves}
         if "failed" in line:
-            for view in EVERY:
-                if view not in seen[system.name]:
-                    yield Found({**told, "view": view}, wrong=f"it failed: {line['failed']}")
+            yield Found(told, wrong=f"it failed: {line['failed']}")
             continue
-        view, taken = line["view"], [Taken(**one) for one in line["taken"]]
-        seen[system.name].add(view)
+        taken = [Taken(**one) for one in line["taken"]]
         count = streams.count(system, view)
         verdict = judge(view, streams.rows(view, count), system.left, _out(out, system, view) / str(len(taken) - 1))
         shutil.rmtree(_out(out, system, view))
-        row: Row = {**told, "view": view, "operations": count, "sums": verdict.sums or None}
+        row: Row = {**told, "operations": count, "sums": verdict.sums or None}
         if not setting.quick:
             row |= pace(count, streams.short(count), *taken) | {"memory": line["megabytes"]}
         row["most"] = ", ".join(_most(taken[-1].profile)) or None
@@ -310,7 +310,9 @@ class _Child:
                 text=True,
                 start_new_session=True,
             )
-        self._systems = [one["system"] for one in json.loads(task.read_text())["systems"]]
+        wanted = json.loads(task.read_text())["systems"]
+        self._waiting = [(one["system"], asked["view"]) for one in wanted for asked in one["views"]]
+        self._limit = LIMIT * len(wanted)
         self._most = 0.0
         self._late = False
         self._over = threading.Event()
@@ -319,12 +321,11 @@ class _Child:
         watch = threading.Thread(target=self._watch, daemon=True)
         watch.start()
         assert self._process.stdout is not None
-        found = ""
         try:
             for text in self._process.stdout:
                 if text.startswith('{"system"'):
                     line = json.loads(text)
-                    found = line["system"]
+                    self._waiting.remove((line["system"], line["view"]))
                     yield {**line, "megabytes": round(self._most)}
                     self._most = 0.0
             code = self._process.wait()
@@ -332,16 +333,14 @@ class _Child:
             self._over.set()
             self._end()
             watch.join()
-        if code or self._late:
-            why = f"it took longer than {LIMIT} s" if self._late else f"exit code {code}: {self._last_words()}"
-            after = self._systems.index(found) if found else 0
-            for name in self._systems[after:]:
-                yield {"system": name, "failed": why}
+        why = f"it took longer than {self._limit} s" if self._late else f"exit code {code}: {self._last_words()}"
+        for system, view in self._waiting:
+            yield {"system": system, "view": view, "failed": why}
 
     def _watch(self) -> None:
         from bench.processes import memory
 
-        ends = time.monotonic() + LIMIT * len(self._systems)
+        ends = time.monotonic() + self._limit
         while not self._over.wait(SAMPLE):
             self._most = max(self._most, memory(self._process.pid).own)
             if time.monotonic() > ends:
