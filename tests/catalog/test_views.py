@@ -182,6 +182,27 @@ def test_shared_state_cannot_move_to_another_group_under_the_other_view(catalog:
         catalog.change(lambda draft: draft.alter_view("first", group="lazy"))
 
 
+def test_a_view_that_shares_state_costs_the_same_however_many_share_it(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = catalog.create_view(ViewDefinition("v0", "SELECT 1", state=(StateTable(NEW, "delta", MAIN),)))
+    compared = 0
+    equal = StateTable.__eq__
+
+    def counted(one: StateTable, other: object) -> bool:
+        nonlocal compared
+        compared += 1
+        return equal(one, other)
+
+    def work(draft: Draft) -> None:
+        for number in range(1, 101):
+            draft.create_view(ViewDefinition(f"v{number}", "SELECT 1", state=first.state))
+
+    monkeypatch.setattr(StateTable, "__eq__", counted)
+    catalog.change(work)
+    assert compared <= 200
+
+
 def test_a_view_and_its_state_belong_to_one_group() -> None:
     with pytest.raises(DefinitionError, match="that state table belongs to group other"):
         ViewDefinition("v", "SELECT 1", state=(StateTable(NEW, "delta", "other"),))

@@ -267,13 +267,14 @@ class Draft(Definitions):
         for table in found.state:
             if table.id not in self._users and table.id not in self._numbered:
                 raise UnknownObjectError(f"{found.kind} {found.name} names a state table {table.id} that is not there")
-            for user, known in self._users.get(table.id, {}).items():
-                if user != found.id and known != table:
-                    other = self._derived[user]
-                    raise DefinitionError(
-                        f"{found.kind} {found.name} cannot have state table {table.name} of group {table.group}",
-                        detail=f"{other.kind} {other.name} shares it as {known.name} of group {known.group}",
-                    )
+            others = ((user, known) for user, known in self._users.get(table.id, {}).items() if user != found.id)
+            user, known = next(others, (found.id, table))  # they all describe it in the same words: one is enough
+            if known != table:
+                other = self._derived[user]
+                raise DefinitionError(
+                    f"{found.kind} {found.name} cannot have state table {table.name} of group {table.group}",
+                    detail=f"{other.kind} {other.name} shares it as {known.name} of group {known.group}",
+                )
 
     def _use_state(self, found: Derived) -> None:
         for table in found.state:
