@@ -249,10 +249,14 @@ def figures(
         "changes": round(count),
         "refresh_ms": round(1000 * pair, 1),
         "changes_s": round(count / pair) if count else None,
-        "ratio": round(again / pair, 2),
+        "ratio": three_digits(again / pair),
         "order_ms": round(1000 * order, 1),
-        "order_ratio": round(again / order, 2),
+        "order_ratio": three_digits(again / order),
     }
+
+
+def three_digits(value: float) -> float:
+    return float(f"{value:.3g}")
 
 
 def repeated(again: float) -> Row:

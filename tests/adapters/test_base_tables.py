@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
+import pyarrow as pa
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from everview.change.frontier import Frontier, Slice
 from everview.errors import EverviewError, LogTrimmedError, MissingColumnError, TopologyError
-from everview.store.contract import BaseTable, Batch, Row, Snapshot, Table, TableWriter
+from everview.store.contract import BaseTable, Batch, HeldTable, Row, Snapshot, Table, TableWriter
+from everview.store.keys import KeyCodec
 from tests.adapters import histories
 from tests.adapters.effort import HISTORIES
 from tests.adapters.guarantees import needs
@@ -145,10 +147,22 @@ class BaseTables(RuleBasedStateMachine):
             assert reader.count() == len(held.model.rows[name])
             found = [plain(row) for batch in reader.scan() for row in batch.to_pylist()]
             assert found == held.model.scan(name)
+            self._check_keys(reader, table)
             for key in sorted(held.model.rows[name], key=sort_key)[:3]:
                 row = held.model.full(name, key)
                 assert plain(reader.get(*key)) == row
                 assert plain(reader.get_many([key if len(key) > 1 else key[0]]).to_pylist()) == [row]
+
+    def _check_keys(self, reader: HeldTable, table: Table) -> None:
+        """Keys alone are those of the rows, whichever way they are asked for."""
+        rows = pa.Table.from_batches(reader.scan(), schema=table.schema.arrow)
+        codec = KeyCodec(table.schema.key_parts)
+        expected = codec.encode_columns([rows[name] for name in table.schema.key]).to_pylist()
+        everything, more = reader.keys(None, len(expected) + 1, 1 << 30)
+        assert (everything.to_pylist(), more) == (expected, False)
+        for at, key in enumerate(expected[:3]):
+            some, more = reader.keys(key, 2, 1 << 30)
+            assert (some.to_pylist(), more) == (expected[at + 1 : at + 3], len(expected) > at + 2)
 
     def _let_go(self) -> None:
         for held in self.held:

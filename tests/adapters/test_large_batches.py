@@ -13,6 +13,7 @@ from everview.change.frontier import Frontier, Slice
 from everview.change.schema import Schema
 from everview.errors import LogTrimmedError
 from everview.store.contract import EntryKind, Row, Store, Table
+from everview.store.keys import KeyCodec
 from tests.adapters.guarantees import needs
 from tests.adapters.model import entries_of
 from tests.adapters.under_test import define
@@ -59,6 +60,21 @@ def test_rows_come_back_from_scans_and_gets(store: Store, table: Table) -> None:
     assert scanned(store, table, start=start, stop=stop) == between
     asked = written.select(["kind", "id"])
     assert store.table(table).get_many(asked).to_pylist() == written.to_pylist()
+
+
+def test_keys_are_read_without_their_rows(store: Store, table: Table) -> None:
+    store.table(table).put_many(rows())
+    ordered = pa.Table.from_pylist(in_key_order(rows()), schema=table.schema.arrow)
+    expected = KeyCodec(EVENTS.key_parts).encode_columns([ordered[name] for name in EVENTS.key])
+    with store.snapshot() as snapshot:
+        held = snapshot.table(table)
+        found, more = held.keys(None, ROWS, 1 << 30)
+        assert found.equals(expected) and more
+        found, more = held.keys(expected[9_999].as_py(), ROWS, 1 << 30)
+        assert found.equals(expected[10_000:]) and not more
+        found, more = held.keys(None, ROWS, 10_000)
+        assert 0 < len(found) < ROWS and more, "so many bytes are enough"
+        assert held.keys(expected[-1].as_py(), ROWS, 1 << 30) == (expected[:0], False)
 
 
 def test_epochs_of_large_rows_are_cut_by_bytes(store: Store, table: Table) -> None:

@@ -31,23 +31,18 @@ PIECES = 4
 WORTH_PIECES = 10_000
 """Rows from which on a chunk is cut into pieces."""
 BYTES = 1 << 27
-"""Bytes of columns from which on a chunk takes in no more rows."""
+"""Bytes of rows from which on a chunk takes in no more of them."""
+WORD = 8
+"""Bytes that a value takes in columns, at least."""
 
 
 def next_chunk(snapshot: Snapshot, table: Table, after: bytes | None, size: int, loaded: tuple[str, ...]) -> Chunk:
     """What comes after ``after``: about so many rows, fewer if they are large, and to the end of the
     table if there are no more."""
-    parts = [keys_of(table.schema, empty(table.schema.arrow))]
-    count = weight = 0
-    for rows in _following(snapshot, table, after, size + 1):  # the row at ``after`` may be among them
-        parts.append(keys_of(table.schema, rows))
-        count += len(rows)
-        weight += rows.nbytes
-        if weight >= BYTES:
-            break
-    keys = pa.concat_arrays(parts)[:size]
-    upto = keys[-1].as_py() if count >= size or weight >= BYTES else None
+    fits = max(1, BYTES // (WORD * len(table.schema.names)))  # however little of it is stored, as nulls are
+    keys, more = snapshot.table(table).keys(after, min(size, fits), BYTES)
     edges = [len(keys) * piece // PIECES for piece in range(1, PIECES)] if len(keys) >= WORTH_PIECES else []
+    upto = keys[-1].as_py() if more else None
     return Chunk(table.name, after, upto, loaded, tuple(keys[edge].as_py() for edge in edges))
 
 
@@ -99,10 +94,10 @@ def _rows(snapshot: Snapshot, table: Table, after: bytes | None, upto: bytes | N
     return pa.concat_tables(parts)
 
 
-def _following(snapshot: Snapshot, table: Table, after: bytes | None, limit: int | None = None) -> Iterator[pa.Table]:
-    """The rows with keys after ``after``; so many at most, that one included."""
+def _following(snapshot: Snapshot, table: Table, after: bytes | None) -> Iterator[pa.Table]:
+    """The rows with keys after ``after``."""
     start = None if after is None else KeyCodec(table.schema.key_parts).decode(after)
-    for batch in snapshot.table(table).scan(start=start, limit=limit):
+    for batch in snapshot.table(table).scan(start=start):
         rows = pa.Table.from_batches([batch])
         if after is not None:
             rows = rows.filter(pc.greater(keys_of(table.schema, rows), pa.scalar(after, pa.large_binary())))

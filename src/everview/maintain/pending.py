@@ -45,13 +45,13 @@ from everview.store.contract import (
     BagRows,
     Bytes,
     Commit,
+    HeldTable,
     LogBatch,
     Records,
     Snapshot,
     StateTable,
     Store,
     Table,
-    TableReader,
 )
 from everview.store.keys import successor
 from everview.store.ragged import BINARY
@@ -256,7 +256,7 @@ class Laid:
     def frontier(self) -> Frontier:
         return self._snapshot.frontier
 
-    def table(self, table: Table) -> TableReader:
+    def table(self, table: Table) -> HeldTable:
         return self._snapshot.table(table)
 
     def close(self) -> None:

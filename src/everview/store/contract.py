@@ -201,6 +201,15 @@ class TableReader(Protocol):
     def count(self) -> int: ...
 
 
+class HeldTable(TableReader, Protocol):
+    """The reads of one table as a snapshot holds it."""
+
+    def keys(self, after: bytes | None, limit: int, weight: int) -> tuple[Bytes, bool]:
+        """Encoded keys in order, ``after`` excluded: so many at most, and no more of them once what is
+        stored under them has about ``weight`` bytes; and whether there may be others behind them. Rows are not
+        decoded."""
+
+
 @runtime_checkable
 class BaseTable(TableWriter, TableReader, Protocol):
     """One base table."""
@@ -379,7 +388,7 @@ class Snapshot(StateSnapshot, Protocol):
     def frontier(self) -> Frontier:
         """Where the logs end in this version: what its base tables hold."""
 
-    def table(self, table: Table) -> TableReader: ...
+    def table(self, table: Table) -> HeldTable: ...
 
 
 class ViewStore(StateReader, Protocol):

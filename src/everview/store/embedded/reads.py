@@ -16,7 +16,7 @@ import lmdb
 import pyarrow as pa
 
 from everview.change.types import INTEGERS, Kind
-from everview.store.contract import Row
+from everview.store.contract import Bytes, Row
 from everview.store.embedded.codecs import MAX_KEY, TableCodecs
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
 from everview.store.embedded.layout import KEY_PREFIX
@@ -123,7 +123,27 @@ class Reader:
         return self._scan(low, high, limit)
 
     def _scan(self, low: bytes, high: bytes | None, limit: int | None) -> Iterator[pa.RecordBatch]:
-        codecs, left, size = self._codecs, limit, FIRST_ROWS
+        for found, _ in self._pages(low, high, limit):
+            yield self._codecs.decode([key[KEY_PREFIX:] for key, _ in found], [row for _, row in found])
+
+    def keys(self, after: bytes | None, limit: int, weight: int) -> tuple[Bytes, bool]:
+        prefix = self._codecs.prefix
+        low = prefix if after is None else prefix + after + b"\0"  # nothing stands between these two
+        found: list[bytes] = []
+        taken = 0
+        for page, size in self._pages(low, successor(prefix), limit):
+            found += [key[KEY_PREFIX:] for key, _ in page]
+            taken += size
+            if taken >= weight:
+                break
+        return pa.array(found, pa.large_binary()), len(found) >= limit or taken >= weight
+
+    def _pages(
+        self, low: bytes, high: bytes | None, limit: int | None
+    ) -> Iterator[tuple[list[tuple[bytes, bytes]], int]]:
+        """What is stored from ``low`` to before ``high``, some at a time: places and rows, and about how many
+        bytes these are."""
+        left, size = limit, FIRST_ROWS
         with self._transaction() as transaction:
             cursor = transaction.cursor()
             more = cursor.set_range(low[:KEY_LIMIT])
@@ -132,15 +152,15 @@ class Reader:
             while more and (left is None or left > 0):
                 found = list(islice(cursor.iternext(), size if left is None else min(left, size)))
                 more = cursor.next()
-                average = sum(len(row) for _, row in found) // len(found) + 1
-                size = max(1, min(SCAN_ROWS, SCAN_BYTES // average))
+                weight = sum(len(row) for _, row in found)
+                size = max(1, min(SCAN_ROWS, SCAN_BYTES // (weight // len(found) + 1)))
                 if high is not None and found[-1][0] >= high:
                     more = False
                     del found[bisect_left(found, (high,)) :]
                 if left is not None:
                     left -= len(found)
                 if found:
-                    yield codecs.decode([key[KEY_PREFIX:] for key, _ in found], [row for _, row in found])
+                    yield found, weight
 
     def count(self) -> int:
         with self._transaction() as transaction:
