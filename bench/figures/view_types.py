@@ -11,13 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
-from bench.workloads.synthetic import BATCH, RIGHT, Stream, Writer
+from bench.workloads.synthetic import RIGHT, Stream, Writer
 
 KEYS = 100_000
 GROUPS = 10_000
 JOINED = 20_000
 """Row keys of each of two tables that are joined."""
 SERVERS = (1, 2, 4, 8)
+EPOCH = 150_000
+"""Operations of an epoch."""
 
 PAIRS = "FROM bt1 JOIN bt2 ON bt1.c1 = bt2.c1"
 FIVE = "count(*) AS n, sum(c2) AS s, avg(c2) AS a, min(c2) AS lo, max(c2) AS hi"
@@ -107,7 +109,7 @@ def _measured(kind: Kind, setting: Setting) -> Iterator[Found]:
 
     path = setting.folder / "store"
     streams = kind.streams(setting.quick, setting.seed)
-    epochs, per_epoch = setting.pick((5, BATCH), (3, 1_000))
+    epochs, per_epoch = setting.pick((3, EPOCH), (3, 1_000))
     with everview.open(path, before_images=kind.before_images, nodes=kind.nodes) as db:
         for stream in streams:
             db.create_table(stream.table, stream.schema)
@@ -314,7 +316,7 @@ EXPERIMENT = Experiment(
     text=(
         "Operations of base tables per second that a view is brought up to date with, on Spark. As in the papers the "
         "logs are filled first, with inserts, updates and 15 % deletes at uniform keys; then the pipeline takes them "
-        f"in epochs of {BATCH:,} operations, of which the first is not timed. A table has {KEYS:,} row keys and "
+        f"in epochs of {EPOCH:,} operations, of which the first is not timed. A table has {KEYS:,} row keys and "
         f"{GROUPS:,} aggregation keys, each of two joined tables {JOINED:,} row keys, unless the variant says "
         "otherwise; it was written three times over, and the pipeline has done two epochs, before anything is timed. "
         "*delta* is a projection in a store whose logs do not tell old rows, so that a DELTA table is kept; *reverse "
