@@ -10,9 +10,9 @@ What the papers vary (004 section 6, 003 section 5.1), and what it is called her
 | row keys 1k, 10k, 100k | ``keys`` |
 | aggregation ratio such as 10k:1k | ``keys`` to ``groups``: the column c1 has so many values |
 | join keys 1k, 10k, 100k | ``groups``, the same in both tables |
-| selectivity 20, 50, 80 % | a condition on c2, which is even between 0 and ``values``: :meth:`Stream.below` |
+| selectivity 20, 50, 80 % | a condition on c2, which is spread evenly from 0 to before ``values`` |
 | insert, update, delete | a put is an update where the key is there, else an insert; ``deletes`` is a share |
-| uniform and Zipf | ``skew``: :data:`UNIFORM`, :class:`Zipf`; and :class:`Hot`, one key with a share of all |
+| uniform and Zipf | ``skew``: :data:`UNIFORM`, :class:`Zipf` |
 
 The papers do not say how many operations are deletes; it is 15 % here. A batch is its puts and then its
 deletes, of keys that are there. All of it follows from the seed.
@@ -69,18 +69,6 @@ class Zipf:
         return np.arange(1, keys + 1, dtype=np.float64) ** -self.exponent
 
 
-@dataclass(frozen=True)
-class Hot:
-    """One key gets this share of all operations, the others the rest."""
-
-    share: float
-
-    def weights(self, keys: int) -> Weights | None:
-        found = np.full(keys, (1 - self.share) / max(keys - 1, 1))
-        found[0] = self.share
-        return found
-
-
 UNIFORM = Uniform()
 
 
@@ -99,10 +87,6 @@ class Stream:
     @property
     def schema(self) -> Schema:
         return BT2 if self.table == RIGHT else BT1
-
-    def below(self, percent: float) -> int:
-        """What c2 is less than in so many of a hundred rows."""
-        return round(self.values * percent / 100)
 
     def batches(self, operations: int | None = None, size: int = BATCH) -> Iterator[tuple[pa.Table, pa.Table]]:
         """So many operations, in batches of that size; without a number there is no end."""
