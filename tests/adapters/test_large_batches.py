@@ -117,6 +117,31 @@ def test_a_large_batch_is_never_cut(store: Store, table: Table) -> None:
     assert before.operations_to(after) == ROWS
 
 
+@pytest.mark.parametrize("columns", [["kind", "id", "value", "note"], ["kind", "id", "value"]])
+def test_rows_of_one_key_in_a_batch_follow_each_other(store: Store, table: Table, columns: list[str]) -> None:
+    """Whether rows name all columns or not: each finds the one before it, and the last one stays."""
+    base = store.table(table)
+    base.put({"kind": "hot", "id": 1, "value": -1.0, "note": "old"})
+    before = store.log.latest()
+    written = [{"kind": "hot", "id": number % 3, "value": float(number), "note": "new"} for number in range(600)]
+    base.put_many(pa.Table.from_pylist(written).select(columns))
+    kept = {"note": "new"} if "note" in columns else {}
+    notes = [kept, kept or {"note": "old"}, kept]
+    assert base.count() == 3
+    for key in range(3):
+        assert base.get("hot", key) == {"kind": "hot", "id": key, "value": 597.0 + key, "note": notes[key].get("note")}
+        found = [
+            entry
+            for piece in before.slices_to(store.log.latest())
+            for entry in entries_of(store.log.read(piece, [table]))
+            if entry.key == ("hot", key)
+        ]
+        assert [entry.values["value"] for entry in found] == [float(number) for number in range(key, 600, 3)]
+        if store.log.guarantees.before_images:
+            first = {"value": -1.0, "note": "old"} if key == 1 else {}
+            assert [entry.old for entry in found] == [first, *(entry.values for entry in found[:-1])]
+
+
 def test_slices_of_any_size_hold_exactly_their_entries(store: Store, table: Table) -> None:
     base = store.table(table)
     base.put_many(rows())

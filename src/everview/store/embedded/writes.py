@@ -30,7 +30,7 @@ from everview.store.embedded.layout import LOG
 from everview.store.embedded.times import Times
 from everview.store.embedded.topology import EmbeddedTopology, log_end, log_key
 from everview.store.intake import Incoming
-from everview.store.ragged import BINARY, Ints, lengths, null_column, nulls, prefixed
+from everview.store.ragged import BINARY, Ints, Mask, lengths, null_column, nulls, prefixed
 from everview.store.tokens import tokens_of
 
 Work = Callable[[Transaction], None]
@@ -106,15 +106,11 @@ class Writer:
         whole = all(given is True for given in incoming.given)
         count = len(incoming)
         patches = None if self.images else codecs.rows.encode_patch_columns(incoming.values, incoming.given, count)
-        complete = codecs.rows.encode_columns(incoming.values, count) if whole else None
+        if whole:
+            whole_rows = _WholeRows(keys, codecs.rows.encode_columns(incoming.values, count), patches, codecs.prefix)
+            return lambda transaction: self._put_whole(transaction, whole_rows)
         parts = [
-            _Part(
-                incoming=_take(incoming, chosen) if complete is None else None,
-                keys=_taken(keys, chosen),
-                rows=None if complete is None else _taken(complete, chosen),
-                patches=None if patches is None else _taken(patches, chosen),
-                prefix=codecs.prefix,
-            )
+            _Part(_take(incoming, chosen), _taken(keys, chosen), _taken(patches, chosen), codecs.prefix)
             for chosen in _rounds(keys)
         ]
 
@@ -125,14 +121,18 @@ class Writer:
 
         return work
 
+    def _put_whole(self, transaction: Transaction, given: _WholeRows) -> None:
+        self.codecs.check_definition(transaction)
+        stored, last = _stored(transaction, given.places)
+        logged = given.rows if given.patches is None else given.patches
+        self._append_many(transaction, EntryKind.PUT, given.keys, given.before(stored), logged)
+        transaction.cursor().putmulti(zip(given.places, given.last.to_pylist(), strict=True), append=last)
+        self.codecs.add_to_count(transaction, stored.null_count)
+
     def _put_part(self, transaction: Transaction, part: _Part) -> None:
         old, last = _stored(transaction, part.places)
-        if part.incoming is not None:
-            self._check_required(part.incoming, old)
-            rows = self._merged(part.incoming, old)
-        else:
-            assert part.rows is not None
-            rows = part.rows
+        self._check_required(part.incoming, old)
+        rows = self._merged(part.incoming, old)
         logged = rows if part.patches is None else part.patches
         self._append_many(transaction, EntryKind.PUT, part.keys, old, logged)
         transaction.cursor().putmulti(zip(part.places, rows.to_pylist(), strict=True), append=last)
@@ -207,34 +207,61 @@ def _no_value(table: Table, key: tuple[object, ...], name: str) -> MissingColumn
     )
 
 
-class _Part:
-    """Rows of a batch in key order, each key once."""
+class _WholeRows:
+    """Rows of a batch that name every column, in key order, those of one key as they came: what a later one of them
+    finds is the one before it, so only the first of a key has to be looked up, and only the last is stored."""
 
-    def __init__(
-        self, incoming: Incoming | None, keys: Bytes, rows: Bytes | None, patches: Bytes | None, prefix: bytes
-    ) -> None:
+    def __init__(self, keys: Bytes, rows: Bytes, patches: Bytes | None, prefix: bytes) -> None:
+        order, repeats = _ordered(keys)
+        self.keys = _taken(keys, order)
+        self.rows = _taken(rows, order)
+        self.patches = _taken(patches, order)
+        """What the log takes, where it takes no before-images."""
+        self._repeats = repeats
+        distinct = self.keys if repeats is None else self.keys.filter(pa.array(~repeats))
+        self.places: list[bytes] = prefixed(prefix, distinct).to_pylist()
+        self.last = self.rows if repeats is None else self.rows.filter(pa.array(~np.append(repeats[1:], False)))
+        """The last row of each key."""
+
+    def before(self, stored: Bytes) -> Bytes:
+        """What each row finds, where the first of each key finds what is stored."""
+        if self._repeats is None:
+            return stored
+        position = np.arange(len(self.rows))
+        found = np.where(self._repeats, len(stored) + position - 1, np.cumsum(~self._repeats) - 1)
+        return pa.concat_arrays([stored, self.rows]).take(pa.array(found))
+
+
+class _Part:
+    """Rows of a batch that old rows must be merged into, in key order, each key once."""
+
+    def __init__(self, incoming: Incoming, keys: Bytes, patches: Bytes | None, prefix: bytes) -> None:
         self.incoming = incoming
-        """Where old rows must be merged in; else ``rows`` are whole."""
         self.keys = keys
-        self.rows = rows
         self.patches = patches
         """What the log takes, where it takes no before-images."""
         self.places: list[bytes] = prefixed(prefix, keys).to_pylist()
 
 
-def _rounds(keys: Bytes) -> list[Ints | None]:
-    """Positions in key order, each key at most once a round: the second write of a key in a
-    batch goes to the second round, and so on. None: all of them, as they stand."""
+def _ordered(keys: Bytes) -> tuple[Ints | None, Mask | None]:
+    """Positions in key order, those of one key as they stand (None: all of them, as they stand), and which of them
+    have the key of the one before (None: no key comes twice)."""
     if len(keys) < 2 or pc.all(pc.less(keys[:-1], keys[1:])).as_py():
-        return [None]
+        return None, None
     order: Ints = pc.array_sort_indices(keys).to_numpy().astype(np.int64)
     ordered = keys.take(pa.array(order))
     repeats = pc.equal(ordered[:-1], ordered[1:]).to_numpy(zero_copy_only=False)
-    if not repeats.any():
+    return order, np.concatenate([[False], repeats]) if repeats.any() else None
+
+
+def _rounds(keys: Bytes) -> list[Ints | None]:
+    """Positions in key order, each key at most once a round: the second write of a key in a
+    batch goes to the second round, and so on. None: all of them, as they stand."""
+    order, repeats = _ordered(keys)
+    if order is None or repeats is None:
         return [order]
     position = np.arange(len(order))
-    first = np.where(np.concatenate([[False], repeats]), 0, position)
-    turn = position - np.maximum.accumulate(first)
+    turn = position - np.maximum.accumulate(np.where(repeats, 0, position))
     return [order[turn == number] for number in range(int(turn.max()) + 1)]
 
 
@@ -250,7 +277,8 @@ def _take(incoming: Incoming, chosen: Ints | None) -> Incoming:
 
 
 def _taken(column: Bytes, chosen: Ints | None) -> Bytes:
-    return column if chosen is None else column.take(pa.array(chosen))
+    """The values at these positions; a column that is not there stays so."""
+    return column if column is None or chosen is None else column.take(pa.array(chosen))
 
 
 def _stored(transaction: Transaction, places: list[bytes]) -> tuple[Bytes, bool]:
