@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from bench.report.experiment import Experiment, Found, Row, Value
 from bench.report.results import Result
-from bench.report.svg import draw
+from bench.report.svg import NothingToDraw, draw
 
 T = TypeVar("T")
 LONG = 16
@@ -135,7 +135,9 @@ def _section(experiment: Experiment, result: Result, latest: Result, page: Page)
         try:
             page.pictures[file] = draw(plot, result.right, experiment.columns)
         except ValueError as error:
-            parts.append(_missing(f"the picture *{plot.title}*", error, experiment, page))
+            if not (result.quick and isinstance(error, NothingToDraw)):  # few sizes make few pictures
+                parts.append(f'*The picture "{plot.title}" is missing: {_one_line(str(error))}.*\n')
+                page.problems.append(f"{experiment.name}: {error}")
         else:
             parts.append(f"![{plot.title}](plots/{file})\n")
     parts.append(_figures(experiment, result))
@@ -162,11 +164,6 @@ def _made(make: Callable[[Sequence[Row]], T], rows: Sequence[Row], problems: lis
     except Exception as error:
         problems.append(f"{type(error).__name__}: {_one_line(str(error))}")
         return None
-
-
-def _missing(what: str, error: Exception, experiment: Experiment, page: Page) -> str:
-    page.problems.append(f"{experiment.name}: {error}")
-    return f"*There is not {what}: {_one_line(str(error))}.*\n"
 
 
 def _figures(experiment: Experiment, result: Result) -> str:

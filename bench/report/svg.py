@@ -39,6 +39,10 @@ text{fill:#e6edf3}.ground{fill:#161b22;stroke:#30363d}.soft{fill:#9aa4af}.grid{s
 """
 
 
+class NothingToDraw(ValueError):
+    """No row belongs into a picture."""
+
+
 @dataclass(frozen=True)
 class Series:
     """A name, and points in the order of x."""
@@ -52,9 +56,11 @@ def draw(plot: Plot, rows: Sequence[Row], headings: dict[str, str]) -> str:
     log_y = plot.log_y
     series = _series(plot, rows)
     if not series:
-        raise ValueError(f"plot {plot.name}: no row has both {plot.x} and {plot.y}")
+        raise NothingToDraw(f"plot {plot.name}: no row has both {plot.x} and {plot.y}")
     named = [one.name for one in series] if plot.by else []
-    legend = _Legend(headings.get(plot.by or "", plot.by or ""), named)
+    if plot.by and named == [""]:
+        raise ValueError(f"plot {plot.name}: no row has {plot.by}")
+    legend = _Legend(headings.get(plot.by or "", ""), named)
     x_name = headings.get(plot.x, plot.x) + (", logarithmic" if plot.log_x else "")
     y_name = headings.get(plot.y, plot.y) + (", logarithmic" if log_y else "")
     axis = upright([y for one in series for _, y in one.points], TOP + HEIGHT, TOP, log_y)

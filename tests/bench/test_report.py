@@ -153,6 +153,15 @@ def test_results_of_other_days_and_machines_say_so(quick: tuple[int, Path]) -> N
     assert made.problems == ["right: there are results, and no such experiment"]
 
 
+def test_quick_runs_need_not_have_rows_for_every_picture(quick: tuple[int, Path]) -> None:
+    found = stored(quick[1] / "results")["right"]
+    experiment = replace(registry.load(FAKES["right"]), plots=(Plot("p", "A picture", "x", "y"),))
+    made = page.render([experiment], {"right": found})
+    assert not made.problems and not made.pictures
+    made = page.render([experiment], {"right": replace(found, quick=False)})
+    assert made.problems == ["right: plot p: no row has both x and y"] and "A picture" in made.text
+
+
 @pytest.mark.parametrize(
     ("value", "shown"),
     [
@@ -229,6 +238,8 @@ def test_a_picture_is_as_wide_as_its_labels_need() -> None:
 def test_pictures_that_cannot_be_drawn() -> None:
     with pytest.raises(ValueError, match="no row has both x and z"):
         draw(Plot("p", "t", "x", "z"), rows_of(1, 2), {})
+    with pytest.raises(ValueError, match="no row has who"):
+        draw(Plot("p", "t", "x", "y", "who"), rows_of(1, 2), {})
     with pytest.raises(ValueError, match="two rows have x = 10"):
         draw(Plot("p", "t", "x", "y", kind="bars"), rows_of(2, 1), {})
     one = ElementTree.fromstring(draw(Plot("p", "t", "x", "y", log_y=True), [{"x": 1, "y": 0}, {"x": 2, "y": 5}], {}))
@@ -280,7 +291,7 @@ def test_every_experiment_can_be_shown(name: str, module: str) -> None:
     assert experiment.title.strip() and experiment.text.strip() and experiment.columns
     assert len({plot.name for plot in experiment.plots}) == len(experiment.plots)
     for plot in experiment.plots:
-        assert {plot.x, plot.y, plot.by or plot.x} <= set(experiment.columns), plot.name
+        assert {plot.x, plot.y} <= set(experiment.columns), plot.name
         assert plot.kind in ("lines", "bars") and re.fullmatch(r"[a-z0-9_-]+", plot.name)
 
 
