@@ -141,9 +141,12 @@ def _sums(db: everview.Database) -> tuple[int, int]:
     return int(operations), int(updates)
 
 
-def state_megabytes(path: Path) -> float:
-    """What views and what is remembered for them take on disk."""
-    return sum(one.stat().st_blocks for one in path.glob("state-*.mdb")) * 512 / 2**20
+def state_megabytes(store: object) -> float:
+    """What views and what is remembered for them take in the store: pages of its trees that are in use."""
+    assert isinstance(store, EmbeddedStore)
+    found = [shard.lmdb.stat() for shard in store._handle.core.shards]
+    pages = sum(one[f"{kind}_pages"] for one in found for kind in ("branch", "leaf", "overflow"))
+    return float(pages * found[0]["psize"] / 2**20)
 
 
 def wrong(db: everview.Database, *views: str) -> str:

@@ -78,6 +78,8 @@ SETUPS = (
 )
 """What is measured. *figure 5* are the views of that figure in 003 and 004."""
 
+ROUNDS = 3
+"""Of which the best is taken."""
 SHARED, APART = "one group", "a group each"
 
 
@@ -105,8 +107,11 @@ def _measured(setup: Setup, count: int, how: str, setting: Setting) -> Found:
         writer.write(operations)
         db.flush()
         before = _parts(db)
-        writer.write(operations)
-        pace = in_process(db)
+        paces = []
+        for _ in range(setting.pick(ROUNDS, 1)):
+            writer.write(operations)
+            paces.append(in_process(db))
+        pace = max(paces, key=lambda one: one.rate)
         row: Row = {
             "setup": setup.name,
             "views": count,
@@ -114,9 +119,10 @@ def _measured(setup: Setup, count: int, how: str, setting: Setting) -> Found:
             "rate": round(pace.rate),
             "updates": round(pace.updates / pace.seconds),
             "tables": len({table.id for one in db.catalog.views() for table in one.state}),
-            "state": round(state_megabytes(path), 1),
+            "state": round(state_megabytes(db.store), 1),
         }
-        found = Found(row, wrong(db), {part: spent - before.get(part, 0.0) for part, spent in _parts(db).items()})
+        spent = {part: (seconds - before.get(part, 0.0)) / len(paces) for part, seconds in _parts(db).items()}
+        found = Found(row, wrong(db), spent)
     shutil.rmtree(path)
     return found
 
@@ -225,10 +231,10 @@ EXPERIMENT = Experiment(
         "The same views once in one group, where equal steps and tables are shared, and once in a group each, where "
         "nothing is. Everview has no switch that turns sharing off inside a group, so each group also reads the log "
         "and commits for itself, as separate systems would. In this process on one core, in epochs of 100,000 "
-        "operations (15 % deletes, uniform keys), after 200,000 operations that are not timed. *counts* are rows "
-        "counted by different keys, *aggregates* eight functions by the same key, *joins* four views of one join, "
-        "*figure 5* the join, sums and minimum of that figure. Tables are all that views and what is remembered for "
-        "them are kept in."
+        "operations (15 % deletes, uniform keys), after 200,000 operations that are not timed; the best of three "
+        "rounds of 200,000. *counts* are rows counted by different keys, *aggregates* eight functions by the same "
+        "key, *joins* four views of one join, *figure 5* the join, sums and minimum of that figure. Tables are all "
+        "that views and what is remembered for them are kept in."
     ),
     measure=measure,
     columns={
@@ -238,7 +244,7 @@ EXPERIMENT = Experiment(
         "rate": "operations/s",
         "updates": "updates of views/s",
         "tables": "tables",
-        "state": "MB of state files",
+        "state": "MB of state",
     },
     plots=tuple(
         Plot(

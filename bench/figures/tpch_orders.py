@@ -58,7 +58,7 @@ def measure(setting: Setting) -> Iterator[Found]:
                 "operations_s": round(pace.rate),
                 "view_rows": shown,
                 "share": round(100 * shown / written, 1),
-                "state_mb": round(state_megabytes(path), 1),
+                "state_mb": round(state_megabytes(db.store), 1),
             }
             yield Found(row, wrong(db), pace.profile)
 
