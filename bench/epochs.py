@@ -145,8 +145,8 @@ def state_megabytes(store: object) -> float:
     """What views and what is remembered for them take in the store: pages of its trees that are in use."""
     assert isinstance(store, EmbeddedStore)
     found = [shard.lmdb.stat() for shard in store._handle.core.shards]
-    pages = sum(one[f"{kind}_pages"] for one in found for kind in ("branch", "leaf", "overflow"))
-    return float(pages * found[0]["psize"] / 2**20)
+    pages = sum(one["branch_pages"] + one["leaf_pages"] + one["overflow_pages"] for one in found)
+    return pages * found[0]["psize"] / 2**20
 
 
 def wrong(db: everview.Database, *views: str) -> str:
