@@ -23,6 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import everview
+from bench.epochs import state_megabytes
 from bench.measure import seconds
 from bench.report.experiment import Found, Row, Setting
 from bench.workloads.tpch import QUERIES, SCHEMA, Refresh, Refreshes, batches, files
@@ -33,7 +34,6 @@ from everview.maintain.epochs import Done, Epochs
 from everview.maintain.tasks import EpochTask
 from everview.operators.runner import Outcome
 from everview.store.contract import Begun
-from everview.store.embedded import EmbeddedStore
 
 ALL = "all 22"
 OURS, SHARED, SPARK = "Everview", "Everview, sharing", "Everview on Spark"
@@ -116,15 +116,6 @@ def write(db: everview.Database, refresh: Refresh) -> None:
 def tables_of(db: everview.Database, view: str) -> set[str]:
     definitions = db.catalog.definitions()
     return {definitions.by_id(id).name for id in definitions.view(view).depends_on}
-
-
-def state_megabytes(store: object) -> float:
-    """What views and what is remembered for them take in the store: pages of its trees that are in use."""
-    assert isinstance(store, EmbeddedStore)
-    found = [shard.lmdb.stat() for shard in store._handle.core.shards]
-    return (
-        sum(one["psize"] * (one["branch_pages"] + one["leaf_pages"] + one["overflow_pages"]) for one in found) / 2**20
-    )
 
 
 def wrong(db: everview.Database, view: str, expected: pa.Table) -> str:
