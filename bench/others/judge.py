@@ -70,7 +70,7 @@ def _with_sums(connection: duckdb.DuckDBPyConnection) -> Verdict:
             beyond += 1
             most = max(most, off, far)
     if beyond:
-        return Verdict(f"sums drift: {beyond} of {len(rows)} groups are off by more than rounding, by up to {most:.1g}")
+        return Verdict(f"sums of {beyond} of {len(rows)} groups are off by more than rounding, by up to {most:.1g}")
     return Verdict(sums=f"rounded in {inexact} of {len(rows)} groups" if inexact else "exact")
 
 

@@ -6,6 +6,10 @@ round of operations makes them one minibatch, and two threads compute.
 The connector is the way that Pathway has for changes that come from neither Kafka nor a database; it is fed row by
 row from Python, which is a large part of the time for simple views. What is left is the view's changes, with times
 and weights.
+
+Its sum of floats goes wrong where rows of a group come and go in equal number in one minibatch: of rows 1.5 and 2.5,
+if the first becomes 4.0, the sum stays 4.0 (versions 0.29 to 0.33, any kind of session, one thread or two). Sums of
+integers, counts, least and greatest values are right. So q3 is wrong, by far more than rounding.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ all tables; whatever a system is fed with says the same.
 | ``operations-TABLE.arrow`` | its number, whether it is a put, the row, the row before | Everview, DuckDB, Pathway |
 | ``rounds/TABLE-NUMBER.csv`` | the operations of a round: number, put or not, the row | PostgreSQL |
 | ``signed/TABLE/NUMBER.parquet`` | rows with weight +1 and −1, in pieces | Structured Streaming |
-| ``changes/TABLE/HALF.csv`` | −U, +U, +I, −D with their rows; all changes of a key are in one half, in order | Flink |
+| ``changes/TABLE/HALF.json`` | messages as Debezium's; all changes of a key are in one half, in order | Flink |
 
 Streams begin with empty tables. A round is 10,000 operations, over all tables: 85 % puts and then 15 % deletes.
 """
@@ -126,18 +126,22 @@ def _signed(connection: duckdb.DuckDBPyConnection, name: str, count: int, folder
 
 
 def _changes(connection: duckdb.DuckDBPyConnection, name: str, count: int, folder: Path) -> None:
-    """Rows with kinds as Flink names them."""
+    """Messages as Debezium writes them, with the row before and after."""
     (folder / "changes" / name).mkdir(parents=True, exist_ok=True)
     others = [column for column in COLUMNS[name] if column != "k"]
+    before, after = (
+        "'{\"k\":' || k || " + " || ".join(f"',\"{one}\":' || {prefix}{one}" for one in others) + " || '}'"
+        for prefix in ("old_", "")
+    )
     for half in range(HALVES):
         connection.sql(
-            "SELECT * EXCLUDE (number, step) FROM ("
-            f"SELECT CASE WHEN put THEN 'UPDATE_BEFORE' ELSE 'DELETE' END AS op, k, "
-            f"{', '.join(f'old_{one} AS {one}' for one in others)}, number, 0 AS step FROM operations WHERE found "
-            "UNION ALL "
-            f"SELECT CASE WHEN found THEN 'UPDATE_AFTER' ELSE 'INSERT' END, k, {', '.join(others)}, number, 1 "
-            f"FROM operations WHERE put) WHERE k % {HALVES} = {half} ORDER BY number, step"
-        ).write_csv(str(folder / "changes" / name / f"{half}.csv"), header=False)
+            f"SELECT '{{\"before\":' || CASE WHEN found THEN {before} ELSE 'null' END || "
+            f"',\"after\":' || CASE WHEN put THEN {after} ELSE 'null' END || "
+            "',\"op\":\"' || CASE WHEN NOT put THEN 'd' WHEN found THEN 'u' ELSE 'c' END || '\"}' "
+            f"FROM operations WHERE k % {HALVES} = {half} ORDER BY number"
+        ).write_csv(
+            str(folder / "changes" / name / f"{half}.json"), header=False, quotechar="", escapechar="", sep="\x01"
+        )
 
 
 def read(folder: Path, table: str) -> pa.Table:

@@ -428,7 +428,7 @@ EXPERIMENT = Experiment(
 
     Everview takes epochs of 250,000 operations on Spark with two view servers, and of 100,000 in process, on one core.
     Flink has parallelism 2, mini-batches of 10,000 rows for each task, state on the heap, no checkpoints;
-    it reads changes from CSV with `FROM_CHANGELOG` and writes the view's changes to CSV with `TO_CHANGELOG`. Pathway
+    it reads Debezium's JSON and writes the view's changes to CSV with `TO_CHANGELOG`. Pathway
     has two threads, and gets puts and deletes by key from its Python connector with a commit every 10,000. DuckDB
     computes the view anew every 10,000 operations, on two threads, in memory. PostgreSQL takes 10,000 operations in a
     transaction and has triggers of statements; it does not wait for the disk (fsync is off), as Everview's default
