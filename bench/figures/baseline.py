@@ -86,7 +86,7 @@ def _measured(rows: int, setting: Setting) -> Iterator[Found]:
     import everview
     from bench.report.sessions import session
 
-    path = setting.folder / "store"
+    path = setting.folder / f"rows{rows}"  # Spark's workers keep stores open: each has a place of its own
     groups = max(rows // IN_GROUP, RANGE)
     spark = session()
     rng = np.random.default_rng(setting.seed)

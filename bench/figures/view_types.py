@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
 from bench.workloads.synthetic import RIGHT, VALUES, Stream, Writer
@@ -101,17 +102,17 @@ KINDS = (
 
 
 def measure(setting: Setting) -> Iterator[Found]:
-    for kind in KINDS:
+    for number, kind in enumerate(KINDS):
         if kind.quick or not setting.quick:
-            yield from _measured(kind, setting)
+            yield from _measured(kind, setting, setting.folder / f"store{number}")
 
 
-def _measured(kind: Kind, setting: Setting) -> Iterator[Found]:
+def _measured(kind: Kind, setting: Setting, path: Path) -> Iterator[Found]:
+    """In a store of its own, at a place of its own: Spark's workers keep stores open."""
     import everview
     from bench.epochs import Turns, wrong
     from bench.report.sessions import session
 
-    path = setting.folder / "store"
     streams = kind.streams(setting.quick, setting.seed)
     epochs, per_epoch = setting.pick((3, EPOCH), (3, 1_000))
     with everview.open(path, before_images=kind.before_images, nodes=kind.nodes) as db:
