@@ -159,3 +159,38 @@ def rounds(folder: Path, view: str) -> Iterator[list[tuple[str, pa.Table]]]:
 
 
 _FORMS = {"arrow": _arrow, "rounds": _rounds, "signed": _signed, "changes": _changes}
+
+
+class Files:
+    """Streams, made when they are first wanted, and their files."""
+
+    def __init__(self, folder: Path, size: Size, seed: int) -> None:
+        self._folder, self._size, self._seed = folder, size, seed
+        self._made: dict[str, tuple[int, dict[str, pa.Table]]] = {}
+
+    def files(self, view: str, count: int, form: str) -> Path:
+        """The first so many operations in a form."""
+        folder = self._folder / f"{file_name(_kind(view))}-{count}-{form}"
+        if not folder.exists():
+            save(self._operations(view, count), count, form, folder)
+        return folder
+
+    def rows(self, view: str, count: int) -> dict[str, pa.Table]:
+        """The base rows after so many."""
+        return left(self._operations(view, count), count)
+
+    def _operations(self, view: str, count: int) -> dict[str, pa.Table]:
+        """At least so many. A longer stream begins like a shorter one."""
+        kind = _kind(view)
+        if kind not in self._made or self._made[kind][0] < count:
+            self._made[kind] = count, operations(kind, count, self._size, self._seed)
+        return self._made[kind][1]
+
+
+def _kind(view: str) -> str:
+    """Views over one stream share it."""
+    return "q1" if view in ("q1", "q2", "q3") else view
+
+
+def file_name(view: str) -> str:
+    return view.replace(", ", "-")

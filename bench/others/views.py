@@ -20,6 +20,7 @@ VIEWS = {
 }
 CENTS = "q3, amounts"
 """q3 over amounts in cents, from pennies to millions: few of them, and few of their sums, are a DOUBLE exactly."""
+EVERY = (*VIEWS, CENTS)
 COLUMNS = {"bt1": ("k", "c1", "c2", "c3"), "bt2": ("k", "c1", "c4")}
 TYPES = {"k": "BIGINT", "c1": "INTEGER", "c2": "INTEGER", "c3": "DOUBLE", "c4": "INTEGER"}
 RESULTS = {
