@@ -71,7 +71,7 @@ def batches(chosen: Mapping[str, Experiment], known: Mapping[str, str], quick: b
     together: list[Job] = []
     found = [together]
     for name, experiment in chosen.items():
-        job = Job(name, known[name], QUICK_LIMIT if quick else experiment.limit)
+        job = Job(name, known[name], QUICK_LIMIT if quick else experiment.limit, experiment.listed)
         if quick and not experiment.alone:
             together.append(job)
         else:

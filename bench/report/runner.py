@@ -25,7 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.processes import family
-from bench.report.experiment import Found, Value
+from bench.report.experiment import Found, Row, Value
 from bench.report.registry import ROOT
 from bench.report.results import Result
 
@@ -39,11 +39,12 @@ WIDTH = 150
 
 @dataclass(frozen=True)
 class Job:
-    """An experiment to be run, and the seconds it may take."""
+    """An experiment to be run, the seconds it may take, and the rows that are told as they come."""
 
     name: str
     module: str
     limit: float
+    told: Callable[[Row], bool] = lambda row: True
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ class Runner:
                 break
             if said is not None and "found" in said:
                 found.append(Found(**said["found"]))
-                self.tell(f"{job.name}: {seconds:,.0f} s: {_short(found[-1])}")
+                if found[-1].wrong or job.told(found[-1].row):
+                    self.tell(f"{job.name}: {seconds:,.0f} s: {_short(found[-1])}")
             elif said is not None and "end" in said:
                 failed, goes_on = said["end"], True
                 break
