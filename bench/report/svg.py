@@ -179,7 +179,8 @@ class _Bars:
                     f'height="{max(low - high, 1):.1f}"><title>{escape(_told(one.name, value, size))}</title></rect>'
                 )
                 if fits:
-                    self.parts.append(text(x + broad / 2, high - 4, label(size), "soft small", "middle"))
+                    beyond = low + 11 if size < 0 else high - 4
+                    self.parts.append(text(x + broad / 2, beyond, label(size), "soft small", "middle"))
 
 
 def _labels(places: Sequence[tuple[float, str]], room: float, frame: _Frame) -> tuple[list[str], float]:
