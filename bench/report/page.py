@@ -74,7 +74,7 @@ def render(experiments: Sequence[Experiment], results: Mapping[str, Result]) -> 
         parts.append("Nothing has been measured yet.\n")
     else:
         latest = max((result for _, result in shown), key=lambda result: result.began)
-        parts += [_machine(latest), _summary(shown, page)]
+        parts += [_machine(latest), _summary(shown)]
         parts += [_section(experiment, result, latest, page) for experiment, result in shown]
     missing = [one.name for one in experiments if one.name not in results]
     if missing and shown:
@@ -96,13 +96,16 @@ def _versions(result: Result) -> str:
     return ", ".join(f"{name} {value}" for name, value in result.versions.items())
 
 
-def _summary(shown: Sequence[tuple[Experiment, Result]], page: Page) -> str:
+def _summary(shown: Sequence[tuple[Experiment, Result]]) -> str:
     rows = []
     for experiment, result in shown:
         rows.append(
             (f"[{experiment.title}](#{_anchor(experiment.title)})", _headline(experiment, result), _took(result))
         )
-    return table(("experiment", "what was seen", "took"), rows)
+    minutes = sum(result.seconds for experiment, result in shown if experiment.always) / 60
+    return table(("experiment", "what was seen", "took"), rows) + (
+        f"\nWhat `make bench` runs took {minutes:.0f} minutes together, one after another.\n" if minutes >= 1 else ""
+    )
 
 
 def _headline(experiment: Experiment, result: Result) -> str:
