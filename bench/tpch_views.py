@@ -262,43 +262,61 @@ def together(
     size: Size, path: Path, how: str, pairs: Sequence[Refresh], singles: Sequence[Refresh], asked: Recomputed
 ) -> Iterator[Found]:
     """All queries as views of one group."""
-    text = "; ".join(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in QUERIES.items())
-    said = ""
     with opened(path, size.scale) as db:
-        rows = sum(db.table(name).count() for name in db.tables())
-
-        def run(flush: Callable[[], object]) -> tuple[float, list[float], list[float], str]:
-            def build() -> None:
-                db.sql(text)
-                flush()
-
-            built, refreshed, found = seconds(build), [], ""
-            for number_of, pair in enumerate(pairs):
-                write(db, pair)
-                refreshed.append(seconds(flush))
-                found = found or all_wrong(db, asked.answers[number_of])
-            ordered = []
-            for single in singles:
-                write(db, single)
-                ordered.append(seconds(flush))
-            return built, refreshed, ordered, found or all_wrong(db, asked.answers[-1])
-
         if how == SPARK:
+            from bench.epochs import profile
             from bench.report.sessions import session
             from everview.zones.pipeline import Pipeline
 
             with Pipeline(path, spark=session()) as pipeline:
-                built, refreshed, ordered, said = run(pipeline.drain)
+                group = Group.followed(db, pipeline.drain, pairs, singles, asked)
+                spent = profile(list(pipeline.reports)[-len(singles) :])
         else:
-            built, refreshed, ordered, said = run(db.flush)
-        threads = 2 if how == SPARK else 1
+            group, spent = Group.followed(db, db.flush, pairs, singles, asked), {}
+        threads, theirs = (2, THEIRS_TWO) if how == SPARK else (1, THEIRS)
         again = asked.median(ALL, threads)
+        rows = sum(db.table(name).count() for name in db.tables())
         count = sum(db.view(name).count() for name in QUERIES)
         line: Row = {"query": ALL, "system": how, "view_rows": count, "state_mb": round(state_megabytes(db.store), 1)}
         changes = [pair.operations for pair in pairs]
-        yield Found(line | figures(rows, built, refreshed, ordered, changes, again), said)
-        theirs = THEIRS_TWO if threads == 2 else THEIRS
+        told = figures(rows, group.built, group.refreshed, group.ordered, changes, again)
+        yield Found(line | told, group.wrong, {f"one order: {name}": took for name, took in spent.items()})
         yield Found({"query": ALL, "system": theirs, "view_rows": count, **repeated(again)})
+
+
+@dataclass
+class Group:
+    """All queries as views, from their building to the last single order."""
+
+    built: float
+    refreshed: list[float] = field(default_factory=list)
+    ordered: list[float] = field(default_factory=list)
+    wrong: str = ""
+
+    @staticmethod
+    def followed(
+        db: everview.Database,
+        flush: Callable[[], object],
+        pairs: Sequence[Refresh],
+        singles: Sequence[Refresh],
+        asked: Recomputed,
+    ) -> Group:
+        """``flush`` returns when the views reflect everything that was written."""
+
+        def build() -> None:
+            db.sql("; ".join(f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in QUERIES.items()))
+            flush()
+
+        found = Group(seconds(build))
+        for answers, pair in zip(asked.answers, pairs, strict=False):
+            write(db, pair)
+            found.refreshed.append(seconds(flush))
+            found.wrong = found.wrong or all_wrong(db, answers)
+        for single in singles:
+            write(db, single)
+            found.ordered.append(seconds(flush))
+        found.wrong = found.wrong or all_wrong(db, asked.answers[-1])
+        return found
 
 
 def all_wrong(db: everview.Database, answers: Mapping[str, pa.Table]) -> str:
