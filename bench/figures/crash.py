@@ -193,8 +193,8 @@ def _taken_in(db: everview.Database) -> int:
 def _overhead(db: everview.Database) -> Row:
     """What an epoch and its commit take, of those since the last start."""
     found = db.sql(
-        "SELECT median(seconds), median(last_commit_seconds) FROM everview.epochs "
-        "WHERE last_commit_seconds IS NOT NULL AND group_name = ?",
+        "SELECT median(seconds), median(last_commit_seconds) FROM everview.epochs WHERE last_commit_seconds IS NOT "
+        "NULL AND group_name = ?",
         [MAIN],
     ).rows()
     ((epoch, commit),) = found
@@ -262,14 +262,11 @@ def _crash(rows: Sequence[Row]) -> Said:
         "further ones of other region servers hardly matter, and the more managers there are the less one matters",
         f"operations wait {seconds(number(calm, 'longest'))} at most while nothing is killed, "
         f"{seconds(number(one, 'longest'))} when a view server is, {seconds(number(every, 'longest'))} when all are, "
-        "and "
-        f"{seconds(number(driver, 'longest'))} when the driver is, which has to start Java and Spark again; caught up "
-        "with "
-        f"the writer {_after(every)} and {_after(driver)}. All "
-        f"{number(calm, 'operations'):,.0f} operations were taken in once, and the view equals its recomputation",
+        f"and {seconds(number(driver, 'longest'))} when the driver is, which has to start Java and Spark again; "
+        f"caught up with the writer {_after(every)} and {_after(driver)}. All {number(calm, 'operations'):,.0f} "
+        "operations were taken in once, and the view equals its recomputation",
         "a view server keeps nothing: its task is tried again by a process that Spark forks, and what the dead one "
-        "wrote is "
-        "written again. There is no log to replay, and it does not matter how many die",
+        "wrote is written again. There is no log to replay, and it does not matter how many die",
     )
 
 
@@ -288,8 +285,7 @@ def _signatures(rows: Sequence[Row]) -> Said:
         f"of an epoch of {number(row, 'epoch'):.0f} ms, committing and tidying take {number(row, 'commit'):.1f} ms "
         f"({share:.1f} %)",
         "a signature for each record and update there, a number for each epoch here: what is written carries the "
-        "epoch, "
-        "and one commit makes all of it count",
+        "epoch, and one commit makes all of it count",
     )
 
 
@@ -300,17 +296,15 @@ def notes(rows: Sequence[Row]) -> list[str]:
         slowest, reads = max(numbers(events, "slowest read")), sum(numbers(events, "reads"))
         found.append(
             f"Readers go on: {reads:,.0f} reads of the view were made after the kills, none failed, and the slowest "
-            "took "
-            f"{slowest:,.1f} ms."
+            f"took {slowest:,.1f} ms."
         )
     with suppress(Missing):
         driver, standby = (row_of(rows, event=event) for event in (DRIVER, STANDBY))
         found.append(
-            f"Where we lose: without a driver views stand still for {seconds(number(driver, 'still'))}, nearly all of "
-            "it "
-            "Java and Spark starting beside the writer; with one that waits it is "
-            f"{seconds(number(standby, 'still'))}, "
-            "since it starts Spark only when it is its turn. The paper's coordinator does not fail in its experiment."
+            f"Where we lose: without a driver views stand still for {seconds(number(driver, 'still'))}, nearly all "
+            "of it Java and Spark starting beside the writer; with one that waits it is "
+            f"{seconds(number(standby, 'still'))}, since it starts Spark only when it is its turn. The paper's "
+            "coordinator does not fail in its experiment."
         )
     return found
 
@@ -320,8 +314,7 @@ def headline(rows: Sequence[Row]) -> str:
         every, driver = (row_of(rows, event=event) for event in (ALL_WORKERS, DRIVER))
         return (
             f"with all view servers killed views stand still for {seconds(number(every, 'still'))}, with the driver "
-            "killed "
-            f"for {seconds(number(driver, 'still'))}; nothing is lost or taken in twice"
+            f"killed for {seconds(number(driver, 'still'))}; nothing is lost or taken in twice"
         )
     except Missing:
         return ""
@@ -332,18 +325,13 @@ EXPERIMENT = Experiment(
     title="Killing view servers and the driver",
     text=(
         "A writer updates random rows of 100,000 at 50,000 operations/s, and a service on Spark maintains a view "
-        "(count and "
-        "sum by group) on the same two cores. In the middle of epochs, one Python worker (a view server) is killed "
-        "with "
-        "SIGKILL, then all of them, then the driver, which is started again at once, and at last the driver while "
-        "another "
-        "service waits for its turn. Stood still is from the kill to the next commit; caught up is when the last "
-        "operation "
-        "was shown that had waited half as long again as 99 in 100 do while nothing is killed; the longest wait is "
-        "from the put to the "
-        "commit. A reader reads the view a hundred times a second meanwhile. In the end the view is recomputed, and "
-        "the "
-        "operations of all epochs are counted: both must be what was written."
+        "(count and sum by group) on the same two cores. In the middle of epochs, one Python worker (a view server) "
+        "is killed with SIGKILL, then all of them, then the driver, which is started again at once, and at last the "
+        "driver while another service waits for its turn. Stood still is from the kill to the next commit; caught up "
+        "is when the last operation was shown that had waited half as long again as 99 in 100 do while nothing is "
+        "killed; the longest wait is from the put to the commit. A reader reads the view a hundred times a second "
+        "meanwhile. In the end the view is recomputed, and the operations of all epochs are counted: both must be "
+        "what was written."
     ),
     measure=measure,
     columns={

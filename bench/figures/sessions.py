@@ -164,17 +164,14 @@ def told(rows: Sequence[Row]) -> list[Said]:
         return [
             Said(
                 "000, Figure 7",
-                "a put and a get of the view in one session take the less time the later the get comes, and level off "
-                "at "
-                "640 ms, when nearly all updates have been propagated; through a native index they take the same time "
-                "always",
+                "a put and a get of the view in one session take the less time the later the get comes, and level "
+                "off at 640 ms, when nearly all updates have been propagated; through a native index they take the "
+                "same time always",
                 f"a session takes {_ms(mine[0])} without a pause and {_ms(mine[-1])} after {mine[-1]['delay']} ms "
-                "(means); "
-                f"waiting for the epoch would take {_ms(waits[0])} and {_ms(waits[-1])}, and levels off "
+                f"(means); waiting for the epoch would take {_ms(waits[0])} and {_ms(waits[-1])}, and levels off "
                 + (f"at {level['delay']} ms" if level is not None else "later than that"),
                 "a session does not wait for the epoch: it runs the view's steps over the few log entries that are "
-                "missing, "
-                "in the client's process. Where the epoch is there already, it is a plain read",
+                "missing, in the client's process. Where the epoch is there already, it is a plain read",
             )
         ]
     return []
@@ -201,10 +198,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
             first = {row["read"]: row for row in rows if row["load"] == load and row["delay"] == 0}
             found.append(
                 f"{str(load).capitalize()}, without a pause (means): a session takes {_ms(first[SESSION])}, a fresh "
-                "read "
-                f"{_ms(first[FRESH])}, and waiting for the epoch {_ms(first[WAITING])}. The more is missing, the more "
-                "a "
-                "reader has to compute by itself; past 10,000 entries it waits for the epoch."
+                f"read {_ms(first[FRESH])}, and waiting for the epoch {_ms(first[WAITING])}. The more is missing, "
+                "the more a reader has to compute by itself; past 10,000 entries it waits for the epoch."
             )
     return found
 
@@ -222,14 +217,11 @@ EXPERIMENT = Experiment(
     title="Reading one's own writes",
     text=(
         "A client puts a row, pauses, and reads the record of its group from a view (count and sum by group, 100,000 "
-        "rows) "
-        "that a service on Spark maintains; the times of both calls are added, without the pause. Plain reads, reads "
-        "of a "
-        "session, fresh reads, and reads that wait until an epoch has committed the write take turns: 20 pairs of "
-        "each up "
-        "to 80 ms, 10 up to 320, 6 above, after ten that do not count; and 8 pairs beside a writer in another "
-        "process. A "
-        "session or a fresh read that does not show the write is wrong. Seen is how many reads showed it."
+        "rows) that a service on Spark maintains; the times of both calls are added, without the pause. Plain reads, "
+        "reads of a session, fresh reads, and reads that wait until an epoch has committed the write take turns: 20 "
+        "pairs of each up to 80 ms, 10 up to 320, 6 above, after ten that do not count; and 8 pairs beside a writer "
+        "in another process. A session or a fresh read that does not show the write is wrong. Seen is how many reads "
+        "showed it."
     ),
     measure=measure,
     columns={

@@ -162,12 +162,10 @@ def _ranges(rows: Sequence[Row]) -> Said:
         "the narrower the range of rows that clients update, from 100,000 rows to one, the fewer updates per second: "
         "significantly fewer, since chains of stale rows become long",
         f"{number(even, 'operations/s'):,.0f} operations/s evenly over all rows, {number(hot, 'operations/s'):,.0f} "
-        "where all "
-        f"are of one row ({times(number(hot, 'operations/s') / number(even, 'operations/s'))} as many); written are "
-        f"{number(even, 'written'):,.0f} and {number(hot, 'written'):,.0f} rows/s",
+        f"where all are of one row ({times(number(hot, 'operations/s') / number(even, 'operations/s'))} as many); "
+        f"written are {number(even, 'written'):,.0f} and {number(hot, 'written'):,.0f} rows/s",
         "there are no chains: the writes of a row in one epoch become at most one row that goes and one that comes. "
-        "Of "
-        f"1,000 operations {number(even, 'view updates'):,.0f} updates of the view are left evenly, and "
+        f"Of 1,000 operations {number(even, 'view updates'):,.0f} updates of the view are left evenly, and "
         f"{number(hot, 'view updates'):,.1f} with one row",
     )
 
@@ -178,12 +176,11 @@ def _zipf(rows: Sequence[Row]) -> Said:
     return Said(
         "003, Figure 11",
         "creating tables and views took much longer with keys from a Zipf distribution than from a uniform one, and "
-        "more "
-        "view managers helped",
-        f"with Zipf 1.0 the views take in {zipf:,.0f} operations/s, evenly {even:,.0f}: {times(zipf / even)} as many; "
-        f"written are {written[1]:,.0f} and {written[0]:,.0f} rows/s",
-        "their hot keys are on one region server and one view manager, one operation after another; ours are condensed "
-        "where the log is read, before anything is sent to a view server",
+        "more view managers helped",
+        f"with Zipf 1.0 the views take in {zipf:,.0f} operations/s, evenly {even:,.0f}: {times(zipf / even)} as "
+        f"many; written are {written[1]:,.0f} and {written[0]:,.0f} rows/s",
+        "their hot keys are on one region server and one view manager, one operation after another; ours are "
+        "condensed where the log is read, before anything is sent to a view server",
     )
 
 
@@ -192,13 +189,11 @@ def _contention(rows: Sequence[Row]) -> Said:
     return Said(
         "002, Figures 2 and 3",
         "with few records in the SUM view, view managers contend for them: throughput falls when more managers are "
-        "added, "
-        "while with thousands of records there is next to no contention",
+        "added, while with thousands of records there is next to no contention",
         f"with {GROUPS:,} groups {many:,.0f} operations/s, with a single one {one:,.0f} ({times(one / many)} as "
-        "many), on "
-        "two view servers",
-        "a record has one owner in an epoch, so nobody contends; and partial sums are made where the log is read, so a "
-        "group costs the owner as many additions as there are readers, however many operations it had",
+        "many), on two view servers",
+        "a record has one owner in an epoch, so nobody contends; and partial sums are made where the log is read, so "
+        "a group costs the owner as many additions as there are readers, however many operations it had",
     )
 
 
@@ -206,14 +201,13 @@ def _minimum(rows: Sequence[Row]) -> Said:
     even, zipf, one = (_rate(rows, "q3", name) for name in (EVEN, "Zipf 1.0", ONE_GROUP))
     return Said(
         "002, Figures 4 and 7",
-        "a MIN view is maintained as fast as others where values are uniform or normal; under a Zipf distribution the "
-        "minimum often goes and is searched in the base table, and more managers do not help. Counting how often the "
-        "minimum occurs makes it scale again, at a lower level",
-        f"least and greatest values (q3): {even:,.0f} operations/s evenly, {zipf:,.0f} with Zipf 1.0, {one:,.0f} with "
-        "all "
-        "rows in one group",
-        "all values of a group are kept in order, so the next one is found without the base table, whatever goes. What "
-        "a change costs grows with the logarithm of its group",
+        "a MIN view is maintained as fast as others where values are uniform or normal; under a Zipf distribution "
+        "the minimum often goes and is searched in the base table, and more managers do not help. Counting how often "
+        "the minimum occurs makes it scale again, at a lower level",
+        f"least and greatest values (q3): {even:,.0f} operations/s evenly, {zipf:,.0f} with Zipf 1.0, {one:,.0f} "
+        "with all rows in one group",
+        "all values of a group are kept in order, so the next one is found without the base table, whatever goes. "
+        "What a change costs grows with the logarithm of its group",
     )
 
 
@@ -223,8 +217,7 @@ def _balance(rows: Sequence[Row]) -> Said:
     return Said(
         "002, Figure 8",
         "with flow control an unbalanced load levels off at 1,500 updates/s, where a balanced one grows with the "
-        "number "
-        "of view managers",
+        "number of view managers",
         f"evenly {even:,.0f} operations/s, with Zipf 1.5 {zipf:,.0f}, all in one row {hot:,.0f}",
         "here too a log is read by one task, so a single row keeps one task busy and leaves the other idle; that costs "
         + ("less than condensing saves" if hot >= even else "more than condensing saves"),
@@ -262,15 +255,11 @@ EXPERIMENT = Experiment(
     title="Uneven updates, and a hot row",
     text=(
         "A table of 100,000 rows in 10,000 groups gets 400,000 updates, in batches of 1,000, each of which moves its "
-        "row to "
-        "another group: evenly over all rows, over fewer and fewer of them down to a single one, drawn from Zipf "
-        "distributions, and evenly but with uneven groups. The logs are filled first; then the pipeline on Spark "
-        "takes them "
-        "in epochs of 50,000 with two view servers, and operations/s is from the first commit to the last, after one "
-        "such "
-        "run that does not count. Changes are rows of the base table that came or went after condensing, and view "
-        "updates "
-        "rows of the view that were written, for 1,000 operations."
+        "row to another group: evenly over all rows, over fewer and fewer of them down to a single one, drawn from "
+        "Zipf distributions, and evenly but with uneven groups. The logs are filled first; then the pipeline on "
+        "Spark takes them in epochs of 50,000 with two view servers, and operations/s is from the first commit to "
+        "the last, after one such run that does not count. Changes are rows of the base table that came or went "
+        "after condensing, and view updates rows of the view that were written, for 1,000 operations."
     ),
     measure=measure,
     columns={

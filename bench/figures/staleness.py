@@ -125,8 +125,8 @@ def _rows(db: everview.Database, written: Written, rate: float, behind: int) -> 
     spent = inside[-1].time - inside[0].time if len(inside) > 1 else 0.0
     waits = written.waits(commits)
     epochs = db.sql(
-        "SELECT operations, staleness, predicted_staleness FROM everview.epochs WHERE operations > 0 "
-        "AND committed >= ? AND staleness IS NOT NULL AND predicted_staleness IS NOT NULL ORDER BY epoch",
+        "SELECT operations, staleness, predicted_staleness FROM everview.epochs WHERE operations > 0 AND committed "
+        ">= ? AND staleness IS NOT NULL AND predicted_staleness IS NOT NULL ORDER BY epoch",
         [datetime.fromtimestamp(began, UTC)],
     ).rows()
     sizes, measured, predicted = (np.array(column, np.float64) for column in zip(*epochs, strict=True))
@@ -226,15 +226,14 @@ def _update_latency(rows: Sequence[Row]) -> Said:
 
     return Said(
         "004, Figure 15",
-        "an operation takes 0.85 ms from the log to the view for q1, 0.8 to 1.5 ms for q2 and 2.5 to 3.5 ms for q3 and "
-        "q4, queues aside",
+        "an operation takes 0.85 ms from the log to the view for q1, 0.8 to 1.5 ms for q2 and 2.5 to 3.5 ms for q3 "
+        "and q4, queues aside",
         f"a single change is seen after (median) {each(spark, 'median', 1)} on Spark, and after "
         f"{each(local, 'median', 1)} in a process without it. In large epochs one operation takes one view server "
         f"{each(spark, 'latency', 1e-6)}",
         "they handle each operation by itself; an epoch on Spark plans and starts two or three small stages and "
-        "commits, "
-        "whether it has one operation or a hundred thousand. What we lose in the time of one we gain in the price of "
-        "each",
+        "commits, whether it has one operation or a hundred thousand. What we lose in the time of one we gain in the "
+        "price of each",
     )
 
 
@@ -247,11 +246,9 @@ def _most(rows: Sequence[Row]) -> Said:
         "004, equation 1",
         "max throughput = view servers / latency: 50 servers and 1.2 ms give 41,666 operations/s",
         f"two view servers and the latency fitted to the last epochs give {number(last, 'at most'):,.0f} "
-        "operations/s; the "
-        f"most that was taken in beside the writer is {number(last, 'taken in'):,.0f}",
+        f"operations/s; the most that was taken in beside the writer is {number(last, 'taken in'):,.0f}",
         "the equation holds for a line through the times of epochs; the rest that every epoch costs is left out of "
-        "it, and "
-        "weighs the less the larger epochs are",
+        "it, and weighs the less the larger epochs are",
     )
 
 
@@ -265,12 +262,11 @@ def _predicted(rows: Sequence[Row]) -> Said:
     errors = [number(row, "off") for row in loads]
     return Said(
         "004, equation 2",
-        "staleness = queue size / view servers · latency: 100,000 queued operations on 25 servers are seen after 5 s, "
-        "on "
-        "200 within 1 s",
+        "staleness = queue size / view servers · latency: 100,000 queued operations on 25 servers are seen after 5 "
+        "s, on 200 within 1 s",
         f"{pairs}. Half of the epochs of a load are off by at most {min(errors):.0f} to {max(errors):.0f} %",
-        "the same equation, with the rest that an epoch costs added: at small loads that is nearly all of it, so that "
-        "staleness does not fall to zero with the queue",
+        "the same equation, with the rest that an epoch costs added: at small loads that is nearly all of it, so "
+        "that staleness does not fall to zero with the queue",
     )
 
 
@@ -283,8 +279,7 @@ def _more_than_most(rows: Sequence[Row]) -> Said:
     over = [row for row in loads if not row["follows"]]
     beyond = (
         f"at {number(over[0], 'offered'):,.0f} ({number(over[0], 'written'):,.0f} written) the queue grows, and the "
-        "median "
-        f"wait is {seconds(number(over[0], 'median'))} after some seconds"
+        f"median wait is {seconds(number(over[0], 'median'))} after some seconds"
         if over
         else "no load was too much"
     )
@@ -293,10 +288,9 @@ def _more_than_most(rows: Sequence[Row]) -> Said:
         "above the max throughput operations queue up and views become stale, and the system goes on",
         f"up to {number(fast, 'offered'):,.0f} operations/s views follow: half of the operations are seen within "
         f"{seconds(number(first, 'median'))} at {number(first, 'offered'):,.0f}/s and "
-        f"{seconds(number(fast, 'median'))} "
-        f"there, 99 of 100 within {seconds(number(fast, 'p99'))}; {beyond}",
-        "epochs become larger with the load, and a large one costs less for each operation, so staleness grows slowly "
-        "up to where two cores, which the writer shares, have no time left",
+        f"{seconds(number(fast, 'median'))} there, 99 of 100 within {seconds(number(fast, 'p99'))}; {beyond}",
+        "epochs become larger with the load, and a large one costs less for each operation, so staleness grows "
+        "slowly up to where two cores, which the writer shares, have no time left",
     )
 
 
@@ -308,9 +302,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
         ratio = number(spark, "median") / number(local, "median")
         found.append(
             f"Where we are behind: a single change is seen {times(number(spark, 'median') / 0.0015)} later on Spark "
-            "than the paper's 1.5 ms for q2. In a process without Spark it is "
-            f"{times(ratio)} faster than on Spark; a reader who cannot wait asks for a fresh read or a session, which "
-            "does not wait for an epoch."
+            f"than the paper's 1.5 ms for q2. In a process without Spark it is {times(ratio)} faster than on Spark; "
+            "a reader who cannot wait asks for a fresh read or a session, which does not wait for an epoch."
         )
     return found
 
@@ -321,8 +314,7 @@ def headline(rows: Sequence[Row]) -> str:
         first, last = followed[0], followed[-1]
         return (
             f"from put to seen {seconds(number(first, 'median'))} (median) at {number(first, 'offered'):,.0f} "
-            "operations/s, "
-            f"{seconds(number(last, 'median'))} at {number(last, 'offered'):,.0f}"
+            f"operations/s, {seconds(number(last, 'median'))} at {number(last, 'offered'):,.0f}"
         )
     except (Missing, IndexError):
         return ""
@@ -332,21 +324,15 @@ EXPERIMENT = Experiment(
     name="staleness",
     title="How long a write takes to be seen",
     text=(
-        "By load: a writer in a process of its own updates random rows (100,000 keys, 10,000 groups) at a fixed pace, "
-        "and "
-        "a pipeline on Spark with two view servers maintains q2 (count and sum by group) on the same two cores. Ten "
-        "seconds for each load, the first two left out. From put to seen is from the beginning of the call to the "
-        "first "
-        "commit whose frontier has it, batch by batch; the staleness of epochs is what the store itself measures (the "
-        "age "
-        "of the oldest operation when its epoch was committed), and predicts when the epoch begins. Left are "
-        "operations "
-        "that were not yet seen when the writer stopped; a load is followed if late writes do not wait longer than "
-        "early "
-        "ones. By view: single changes, each after the last one was seen and a random pause, twenty after five that "
-        "do not "
-        "count; latency is the time that one operation takes one view server, fitted over these and four epochs of "
-        "100,000."
+        "By load: a writer in a process of its own updates random rows (100,000 keys, 10,000 groups) at a fixed "
+        "pace, and a pipeline on Spark with two view servers maintains q2 (count and sum by group) on the same two "
+        "cores. Ten seconds for each load, the first two left out. From put to seen is from the beginning of the "
+        "call to the first commit whose frontier has it, batch by batch; the staleness of epochs is what the store "
+        "itself measures (the age of the oldest operation when its epoch was committed), and predicts when the epoch "
+        "begins. Left are operations that were not yet seen when the writer stopped; a load is followed if late "
+        "writes do not wait longer than early ones. By view: single changes, each after the last one was seen and a "
+        "random pause, twenty after five that do not count; latency is the time that one operation takes one view "
+        "server, fitted over these and four epochs of 100,000."
     ),
     measure=measure,
     columns={
