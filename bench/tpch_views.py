@@ -118,12 +118,17 @@ def tables_of(db: everview.Database, view: str) -> set[str]:
     return {definitions.by_id(id).name for id in definitions.view(view).depends_on}
 
 
+def rows_of(db: everview.Database, view: str) -> pa.Table:
+    """What a view shows."""
+    return db.view(view).scan().arrow()
+
+
 def wrong(db: everview.Database, view: str, expected: pa.Table) -> str:
     """How a view differs from a recomputation. Rows that a LIMIT may choose among are settled by the view's key;
     the copy does not know it, so what differs there is looked at once more."""
     from tests.oracle.maintained import difference
 
-    said = difference(expected, db.view(view).scan().arrow())
+    said = difference(expected, rows_of(db, view))
     if not said:
         return ""
     report = db.verify(view)
@@ -217,8 +222,9 @@ def each(
             row = figures(view.rows, view.built, view.refreshed, view.ordered, view.changes, again)
             profile = {f"build: {name}": took for name, took in view.building.items()}
             profile |= {f"refresh: {name}": took for name, took in refreshing[view.name].items()}
+            read = seconds(partial(rows_of, db, view.name))
             line: Row = {"query": view.name, "system": OURS, "view_rows": count, "state_mb": round(view.megabytes, 1)}
-            yield Found(line | row, view.wrong, profile)
+            yield Found(line | row | {"read_ms": round(1000 * read, 2)}, view.wrong, profile)
             yield Found({"query": view.name, "system": THEIRS, "view_rows": count, **repeated(again)})
 
 
@@ -251,8 +257,8 @@ def three_digits(value: float) -> float:
 
 
 def repeated(again: float) -> Row:
-    """A query that is asked again takes as long after one order as after many."""
-    return {"refresh_ms": round(1000 * again, 1), "order_ms": round(1000 * again, 1)}
+    """A query that is asked again takes as long after one order as after many, and for every reader."""
+    return dict.fromkeys(("refresh_ms", "order_ms", "read_ms"), round(1000 * again, 1))
 
 
 # ------------------------------------------------------------------ all together
