@@ -269,6 +269,7 @@ def together(
 ) -> Iterator[Found]:
     """All queries as views of one group."""
     with opened(path, size.scale) as db:
+        rows = sum(db.table(name).count() for name in db.tables())
         if how == SPARK:
             from bench.epochs import profile
             from bench.report.sessions import session
@@ -281,7 +282,6 @@ def together(
             group, spent = Group.followed(db, db.flush, pairs, singles, asked), {}
         threads, theirs = (2, THEIRS_TWO) if how == SPARK else (1, THEIRS)
         again = asked.median(ALL, threads)
-        rows = sum(db.table(name).count() for name in db.tables())
         count = sum(db.view(name).count() for name in QUERIES)
         line: Row = {"query": ALL, "system": how, "view_rows": count, "state_mb": round(state_megabytes(db.store), 1)}
         changes = [pair.operations for pair in pairs]

@@ -93,9 +93,9 @@ def notes(rows: Sequence[Row]) -> list[str]:
             median(number(row, "order_ms") for row in rows if row["system"] == how) for how in (OURS, THEIRS)
         )
         found.append(
-            f"Half of the views are up to date within {order:.3g} ms after one order: an epoch and each of its steps have "
-            f"a price, however few changes there are and however large the tables. Half of the queries take at least "
-            f"{again:.3g} ms to ask again, which grows with the tables."
+            f"Half of the views are up to date within {order:.3g} ms after one order: an epoch and each of its steps "
+            f"have a price, however few changes there are and however large the tables. Half of the queries take at "
+            f"least {again:.3g} ms to ask again, which grows with the tables."
         )
     return [said for said in found if said]
 
