@@ -155,6 +155,13 @@ def test_all_sentences_are_said_of_full_rows() -> None:
     assert len(staleness.told(of_time)) == 4
     assert "250 ms" in staleness.told(of_time)[0].we and "4 µs" in staleness.told(of_time)[0].we
     assert "100/s: 250 ms predicted, 250 ms measured" in staleness.told(of_time)[2].we
+    assert "no load was too much" in staleness.told(of_time)[3].we
+    for written, what in (
+        (99_000, "at 99,500 the queue grows"),
+        (50_000, "at 99,500 the writer itself comes to 50,000"),
+    ):
+        too_much = {**of_time[0], "offered": 99_500, "written": written, "follows": False}
+        assert what in staleness.told([*of_time, too_much])[-1].we
 
     rates = {"operations/s": 1000, "written": 2000, "changes": 1900.0, "view updates": 1500.0}
     of_skew = [
