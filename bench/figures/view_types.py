@@ -90,8 +90,8 @@ KINDS = (
     Kind("join, then sum", f"SELECT c4, sum(c2) AS s {PAIRS} GROUP BY c4", "10k join keys", keys=JOINED),
     Kind(
         "view on a view",
-        "CREATE MATERIALIZED VIEW w AS SELECT c1, count(*) AS n FROM bt1 GROUP BY c1;"
-        "CREATE MATERIALIZED VIEW v AS SELECT n, count(*) AS times FROM w GROUP BY n",
+        "CREATE MATERIALIZED VIEW w AS SELECT c1, count(*) AS n FROM bt1 GROUP BY c1;CREATE MATERIALIZED VIEW v AS "
+        "SELECT n, count(*) AS times FROM w GROUP BY n",
         "100k:10k",
         quick=True,
     ),
@@ -203,8 +203,8 @@ def told(rows: Sequence[Row]) -> list[Said]:
     said = [
         Said(
             "004, Figure 7 (projection)",
-            "902 to 1,026 operations/s for each view server, linear up to 50 of them; 12 % less with 1k row keys than "
-            "with 100k, which are spread unevenly over servers",
+            "902 to 1,026 operations/s for each view server, linear up to 50 of them; 12 % less with 1k row keys "
+            "than with 100k, which are spread unevenly over servers",
             _sentence(rates.scaled("projection"), rates.beside("projection", "100k row keys", "1k row keys")),
             f"{TWO_CORES}. Regions are dealt out to servers evenly, and the writes of one key in an epoch become one "
             "change: with few row keys there is less to write",
@@ -213,8 +213,8 @@ def told(rows: Sequence[Row]) -> list[Said]:
             "004, Figure 8 (selection)",
             "linear; 46 % more operations/s where 20 % of rows are selected than where 80 % are",
             rates.beside("selection", "80 % of rows", "50 % of rows", "20 % of rows"),
-            "The same reason: a row that was and is outside the selection costs a comparison and no write. Reading the "
-            "log and starting tasks cost the same for all, so the share of writing decides how much that is",
+            "The same reason: a row that was and is outside the selection costs a comparison and no write. Reading "
+            "the log and starting tasks cost the same for all, so the share of writing decides how much that is",
         ),
         Said(
             "003, Figure 6 (selection)",
@@ -224,8 +224,8 @@ def told(rows: Sequence[Row]) -> list[Said]:
         ),
         Said(
             "004, Figure 9 (aggregation)",
-            "linear, but the larger the groups the slower, since a PRE-AGGREGATION record holds all rows of its group; "
-            "one function instead of five makes no difference (under 1 %)",
+            "linear, but the larger the groups the slower, since a PRE-AGGREGATION record holds all rows of its "
+            "group; one function instead of five makes no difference (under 1 %)",
             _sentence(
                 rates.scaled("five functions"),
                 rates.beside("five functions", "100k:10k", "100k:1k", "100k:100"),
@@ -296,8 +296,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
             )
     if found:
         found.append(
-            "This machine has two cores, and Spark runs as many tasks at a time: more than two view servers cannot be "
-            "faster. What they cost is what more tasks and smaller blocks cost, as the figures above show."
+            "This machine has two cores, and Spark runs as many tasks at a time: more than two view servers cannot "
+            "be faster. What they cost is what more tasks and smaller blocks cost, as the figures above show."
         )
     return found
 
