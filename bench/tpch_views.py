@@ -14,6 +14,7 @@ Every view is compared with the recomputation after every pair and after the las
 
 from __future__ import annotations
 
+import shutil
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -200,8 +201,9 @@ def shares(spent: Mapping[str, float], total: float) -> dict[str, float]:
 
 
 def each(
-    size: Size, path: Path, pairs: Sequence[Refresh], singles: Sequence[Refresh], asked: Recomputed
+    size: Size, pairs: Sequence[Refresh], singles: Sequence[Refresh], asked: Recomputed, path: Path
 ) -> Iterator[Found]:
+    """Each query as a view in a group of its own."""
     with opened(path, size.scale) as db:
         views = [Single.built_in(db, name, QUERIES[name]) for name in size.each]
         for number_of, pair in enumerate(pairs):
@@ -265,7 +267,7 @@ def repeated(again: float) -> Row:
 
 
 def together(
-    size: Size, path: Path, how: str, pairs: Sequence[Refresh], singles: Sequence[Refresh], asked: Recomputed
+    size: Size, how: str, pairs: Sequence[Refresh], singles: Sequence[Refresh], asked: Recomputed, path: Path
 ) -> Iterator[Found]:
     """All queries as views of one group."""
     with opened(path, size.scale) as db:
@@ -337,7 +339,9 @@ def measure(size: Size, setting: Setting) -> Iterator[Found]:
     pairs = list(refreshes.pairs(size.pairs))
     singles = [refreshes.single(number_of) for number_of in range(setting.pick(SINGLES, 1))]
     asked = recomputed(size.scale, pairs, singles)
-    if size.each:
-        yield from each(size, setting.folder / "each", pairs, singles, asked)
-    for how in size.together:
-        yield from together(size, setting.folder / how.replace(" ", "-"), how, pairs, singles, asked)
+    ways: list[Callable[[Path], Iterator[Found]]] = [partial(each, size, pairs, singles, asked)] if size.each else []
+    ways += [partial(together, size, how, pairs, singles, asked) for how in size.together]
+    for number_of, way in enumerate(ways):
+        path = setting.folder / f"store-{number_of}"
+        yield from way(path)
+        shutil.rmtree(path)  # at scale 1 there is not room for all of them
