@@ -90,8 +90,8 @@ KINDS = (
     Kind("join, then sum", f"SELECT c4, sum(c2) AS s {PAIRS} GROUP BY c4", "10k join keys", keys=JOINED),
     Kind(
         "view on a view",
-        "CREATE MATERIALIZED VIEW w AS SELECT c1, count(*) AS n FROM bt1 GROUP BY c1;CREATE MATERIALIZED VIEW v AS "
-        "SELECT n, count(*) AS times FROM w GROUP BY n",
+        "CREATE MATERIALIZED VIEW w AS SELECT c1, count(*) AS n FROM bt1 GROUP BY c1; "
+        "CREATE MATERIALIZED VIEW v AS SELECT n, count(*) AS times FROM w GROUP BY n",
         "100k:10k",
         quick=True,
     ),
