@@ -26,6 +26,7 @@ from everview.errors import DeadlineError
 POLL = 0.002
 PATIENCE = 180.0
 STARTED = b'"event": "started"'
+JAVA = "JAVA_TOOL_OPTIONS"
 
 
 def two_cores() -> tuple[int, int]:
@@ -65,14 +66,27 @@ def service(
     local: bool = False,
     master: str | None = None,
     servers: int = 2,
-    operations: int | None = None,
+    java: str = "",
 ) -> Child:
-    """``everview run`` as a process of its own: on Spark, or ``local`` without it. It waits its turn."""
+    """``everview run`` as a process of its own: on Spark, or ``local`` without it. It waits its turn. ``java`` are
+    options of the Java machine."""
     asked = ["--local"] if local else ["--servers", str(servers)]
     asked += [] if master is None else ["--master", master]
-    asked += [] if operations is None else ["--operations", str(operations)]
-    with on_core(core):
+    with on_core(core), _java(java):
         return Child("pipeline", log, "everview.cli", "run", str(path), "--json", "--wait", "forever", *asked)
+
+
+@contextmanager
+def _java(options: str) -> Iterator[None]:
+    """While Java machines that are started have options."""
+    before = os.environ.get(JAVA, "")
+    os.environ[JAVA] = f"{before} {options}".strip()
+    try:
+        yield
+    finally:
+        os.environ[JAVA] = before
+        if not before:
+            del os.environ[JAVA]
 
 
 @contextmanager

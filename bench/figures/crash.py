@@ -38,6 +38,8 @@ from everview.store.embedded import EmbeddedStore
 KEYS = 100_000
 GROUPS = 10_000
 DAEMON = b"everview.zones.daemon"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Java machines that live for seconds are not worth compiling for."""
 LOOK = 0.01
 """Seconds between two reads."""
 ONE_WORKER, ALL_WORKERS = "a view server is killed", "all view servers are killed"
@@ -62,7 +64,7 @@ class Struck:
 class Scene:
     """A store, whoever maintains it, and a reader."""
 
-    def __init__(self, folder: Path, held: ExitStack, keys: int, seed: int) -> None:
+    def __init__(self, folder: Path, held: ExitStack, keys: int, seed: int, java: str) -> None:
         self.path = folder / "store"
         self.db = held.enter_context(everview.open(self.path))
         self.stream = Stream("bt1", keys, GROUPS, seed)
@@ -72,6 +74,7 @@ class Scene:
         self.db.sql("CREATE MATERIALIZED VIEW q2 AS SELECT c1, count(*) AS n, sum(c2) AS s FROM bt1 GROUP BY c1")
         self.db.flush()
         self._held = held
+        self._java = java
         self._view = self.db.view("q2")
         self._logs = 0
         self.struck: list[Struck] = []
@@ -80,7 +83,7 @@ class Scene:
         """Another one that maintains the store, or waits for its turn."""
         self._logs += 1
         log = self.path.with_name(f"service-{self._logs}.log")
-        child = service(self.path, log)
+        child = service(self.path, log, java=self._java)
         self._held.callback(child.kill)
         return child, log
 
@@ -130,7 +133,7 @@ def measure(setting: Setting) -> Iterator[Found]:
     rate = setting.pick(50_000, 2_000)
     apart = setting.pick(12.0, 1.5)
     with ExitStack() as held:
-        scene = Scene(setting.folder, held, setting.pick(KEYS, 5_000), setting.seed)
+        scene = Scene(setting.folder, held, setting.pick(KEYS, 5_000), setting.seed, setting.pick("", SHORT_LIVED))
         db = scene.db
         before = _taken_in(db)
         driver, log = scene.service()
