@@ -15,9 +15,6 @@ from bench.others.child import Take, Taken
 from bench.others.stream import rounds
 from bench.others.views import RESULTS, columns, query, shape, tables
 
-PER_EPOCH = 100_000
-"""Operations of an epoch that ``flush`` does: Everview's default."""
-
 
 @contextmanager
 def system() -> Iterator[Take]:

@@ -1,6 +1,6 @@
 """Systems measured one after another, each in a process of its own, and their views judged.
 
-One sentence: a system takes in a tenth of the stream to warm up, the tenth again, and all of it, each time from
+One sentence: a system takes in a part of the stream to warm up, the part again, and all of it, each time from
 nothing; what the last two runs differ by is what operations cost, and what they have in common is the start.
 
 A quick run is for correctness: all of the (short) stream, once, and in this process where the system can.
@@ -20,12 +20,12 @@ from bench.others.judge import judge
 from bench.others.setup import NotInstalled, install, installed, python_of
 from bench.others.stream import FULL, QUICK, Files, file_name
 from bench.others.system import System
-from bench.others.views import EVERY, ROUND
+from bench.others.views import EVERY
 from bench.others.watched import Watched
 from bench.report.experiment import Found, Row, Setting
 
 QUICK_OPERATIONS = 20_000
-LIMIT = 240
+LIMIT = 300
 """Seconds a system may take for all its views."""
 
 
@@ -90,7 +90,7 @@ def _together(systems: Sequence[System], streams: Files, setting: Setting) -> It
         shutil.rmtree(_out(out, system, view))
         row: Row = {**told, "operations": count, "sums": verdict.sums or None}
         if not setting.quick:
-            row |= pace(count, _short(count), *taken) | {"memory": line["megabytes"]}
+            row |= pace(count, system.short(count), *taken) | {"memory": line["megabytes"]}
         row["most"] = ", ".join(_most(taken[-1].profile)) or None
         yield Found(row, wrong=verdict.wrong, profile=taken[-1].profile)
 
@@ -99,7 +99,7 @@ def _asked(system: System, streams: Files, out: Path, quick: bool) -> dict[str, 
     views = []
     for view in EVERY:
         count = _count(system, view, quick)
-        lengths = [count] if quick else [_short(count), _short(count), count]
+        lengths = [count] if quick else [system.short(count), system.short(count), count]
         files = [str(streams.files(view, length, system.reads)) for length in lengths]
         views.append({"view": view, "streams": files, "out": str(_out(out, system, view))})
     return {"system": system.name, "module": system.module, "views": views}
@@ -109,16 +109,11 @@ def _count(system: System, view: str, quick: bool) -> int:
     return QUICK_OPERATIONS if quick else system.operations[view]
 
 
-def _short(count: int) -> int:
-    """A tenth, in whole rounds."""
-    return max(count // 10 // ROUND, 1) * ROUND
-
-
 def _out(out: Path, system: System, view: str) -> Path:
     return out / system.module / file_name(view)
 
 
-def pace(count: int, short: int, cold: Taken, tenth: Taken, long: Taken) -> Row:
+def pace(count: int, short: int, cold: Taken, part: Taken, long: Taken) -> Row:
     """What two runs tell: operations per second of those by which they differ, without and with the writing of
     base tables, and what is left over for a start."""
 
@@ -131,11 +126,11 @@ def pace(count: int, short: int, cold: Taken, tenth: Taken, long: Taken) -> Row:
     def rate(seconds: float) -> int | None:
         return round((count - short) / seconds) if seconds > 0 else None
 
-    found = rate(maintained(long) - maintained(tenth))
+    found = rate(maintained(long) - maintained(part))
     return {
         "rate": found,
-        "whole": None if long.base is None else rate(altogether(long) - altogether(tenth)),
-        "start": None if found is None else round(max(maintained(tenth) - short / found, 0.0), 2),
+        "whole": None if long.base is None else rate(altogether(long) - altogether(part)),
+        "start": None if found is None else round(max(maintained(part) - short / found, 0.0), 2),
         "first": round(cold.seconds, 2),
     }
 

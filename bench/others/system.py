@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bench.others.views import ROUND
+
 
 @dataclass(frozen=True)
 class System:
@@ -20,7 +22,14 @@ class System:
     """What a user has in the end."""
     operations: Mapping[str, int]
     """By view: as many as it can take in some ten seconds, and a million at most."""
+    batch: int = ROUND
+    """Operations that it takes at once. A short run is of whole batches, so that what each of them costs besides its
+    operations is in the difference of two runs."""
     needs: str | None = None
     """What :mod:`bench.others.setup` installs for it."""
     foreign: bool = False
     """Whether it runs in an environment of its own."""
+
+    def short(self, count: int) -> int:
+        """Operations of a short run: a tenth, or a batch where that is more."""
+        return max(count // 10 // self.batch, 1) * self.batch

@@ -14,13 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench.others import child, measured, systems
+from bench.others import child, everview_spark, measured, structured, systems
 from bench.others.child import Take, Taken
 from bench.others.judge import judge
 from bench.others.measured import pace
 from bench.others.stream import QUICK, Files, left, operations, rounds, save
-from bench.others.views import CENTS, COLUMNS, EVERY, RESULTS, ROUND, query, shape, tables
+from bench.others.views import CENTS, COLUMNS, EVERY, PIECE, RESULTS, ROUND, query, shape, tables
 from bench.report.experiment import Found, Setting
+from everview.maintain.epochs import OPERATIONS
 
 COUNT = 2 * ROUND
 
@@ -167,6 +168,18 @@ def test_a_rate_is_of_what_two_runs_differ_by() -> None:
     assert pace(100, 10, *together) == {"rate": 10, "whole": 5, "start": 0.0, "first": 9.0}
     nothing = [Taken(1.0), Taken(1.0), Taken(1.0)]
     assert pace(100, 10, *nothing) == {"rate": None, "whole": None, "start": None, "first": 1.0}
+
+
+def test_short_runs_are_of_whole_batches_and_shorter_than_long_ones() -> None:
+    batches = {one.module: one.batch for one in systems.SYSTEMS}
+    assert batches["everview_process"] == OPERATIONS
+    assert batches["everview_spark"] == everview_spark.PER_EPOCH
+    assert batches["structured"] == structured.FILES * PIECE
+    for system in systems.SYSTEMS:
+        for count in system.operations.values():
+            assert system.short(count) % system.batch == 0
+            assert count % system.batch == 0
+            assert count // 10 <= system.short(count) <= count // 2 or system.short(count) == system.batch < count
 
 
 def test_systems_that_need_nothing_leave_right_views(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
