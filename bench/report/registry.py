@@ -29,6 +29,7 @@ ORDER = (
     "skew",
     "sessions",
     "crash",
+    "tpch_orders",
     "tpch",
     "tpch1",
     "others",
