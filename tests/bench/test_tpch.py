@@ -8,7 +8,10 @@ import duckdb
 import pytest
 
 import bench.workloads.tpch
-from bench.workloads.tpch import QUERIES, Refresh, Refreshes, files
+from bench.figures import tpch, tpch_orders
+from bench.report.experiment import Row
+from bench.tpch_views import ALL, OURS, SHARED, SPARK, THEIRS, THEIRS_TWO, figures, repeated
+from bench.workloads.tpch import OF_PAPER, QUERIES, Refresh, Refreshes, files
 from bench.workloads.tpch_copy import Copy
 
 SCALE = 0.01
@@ -111,3 +114,54 @@ def test_a_copy_takes_in_a_refresh(tables: duckdb.DuckDBPyConnection, pairs: lis
     assert copy.answer(kept).to_pylist() == [customer]
     assert copy.seconds(QUERIES["q06"]) > 0
     copy.close()
+
+
+# ------------------------------------------------------------------ what is said of the rows
+
+
+def rows_of_a_run(again: float) -> list[Row]:
+    """As if a view took ten milliseconds after a pair, and one after an order."""
+    found: list[Row] = []
+    for name in QUERIES:
+        row: Row = {"query": name, "system": OURS, "state_mb": 2.0, "read_ms": 0.1}
+        found.append(row | figures(1000, 2.0, [9.0, 0.01], [9.0, 0.001], [0 if name == "q11" else 50], again))
+        found.append({"query": name, "system": THEIRS, **repeated(again)})
+    for ours, theirs in ((SHARED, THEIRS), (SPARK, THEIRS_TWO)):
+        told = figures(1000, 20.0, [9.0, 0.1], [9.0, 0.01], [50], 22 * again)
+        found.append(told | {"query": ALL, "system": ours, "state_mb": 30.0})
+        found.append({"query": ALL, "system": theirs, **repeated(22 * again)})
+    return found
+
+
+def test_figures_leave_out_what_warms_up() -> None:
+    row = figures(1000, 2.0, [9.0, 0.01, 0.03, 0.02], [9.0, 0.001], [50, 70], again=0.005)
+    assert row["rows_s"] == 500 and row["refresh_ms"] == 20 and row["changes_s"] == 3000 and row["ratio"] == 0.25
+    assert row["order_ms"] == 1 and row["order_ratio"] == 5
+
+
+@pytest.mark.parametrize(("again", "pair", "order"), [(0.1, 0, 0), (0.005, 22, 0), (0.0005, 22, 22)])
+def test_where_asking_again_is_faster_it_is_said(again: float, pair: int, order: int) -> None:
+    rows = rows_of_a_run(again)
+    said = tpch.notes(rows)
+    assert f"faster than the view for {pair} of 22" in said[0]
+    assert f"faster than the view for {order} of 22" in said[1]
+    assert "built in 20 s (one by one 44 s)" in said[2] and "30 MB of state (one by one 44 MB)" in said[3]
+    assert "q11" in said[4]
+    assert f"{22 - pair} of 22" in tpch.headline(rows)
+    assert all(plot.y in tpch.COLUMNS and any(map(plot.where, rows)) for plot in tpch.PLOTS)
+
+
+def test_without_rows_nothing_is_said() -> None:
+    assert not tpch.notes([]) and not tpch_orders.told([])
+    assert tpch.headline([]) == tpch_orders.headline([]) == ""
+
+
+def test_each_figure_of_the_paper_has_its_sentence() -> None:
+    assert set(OF_PAPER.values()) < set(tpch_orders.VIEWS.values())
+    rows: list[Row] = [
+        {"view": view, "operations": 1000, "operations_s": 100_000 * number, "view_rows": 500, "share": 50.0}
+        for number, view in enumerate(tpch_orders.VIEWS, 1)
+    ]
+    assert [said.figure for said in tpch_orders.told(rows)] == [f"004, Figure {n}, TPC-H" for n in (7, 8, 9, 10)]
+    assert tpch_orders.headline(rows) == "100,000 to 600,000 operations/s on two cores"
+    assert len(tpch_orders.told(rows[:1])) == 1, "what a wrong row would have said is left out"
