@@ -51,6 +51,8 @@ def measured(systems: Sequence[System], setting: Setting) -> Iterator[Found]:
 
 def _missing(system: System, setting: Setting) -> str:
     """Why a system cannot be measured."""
+    if setting.quick and system.foreign and not setting.install:
+        return "not in a quick run without --others"
     if system.needs is None or installed(system.needs):
         return ""
     if not setting.install:

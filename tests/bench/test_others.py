@@ -195,10 +195,14 @@ def test_systems_that_need_nothing_leave_right_views(monkeypatch: pytest.MonkeyP
 def test_what_is_not_installed_is_said_in_its_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(measured, "installed", lambda name: False)
     flink = [one for one in systems.SYSTEMS if one.module == "flink"]
-    found = list(measured.measured(flink, Setting(True, 1, tmp_path)))
-    assert [one.row["view"] for one in found] == list(EVERY)
-    assert {one.row["said"] for one in found} == {"not installed: python -m bench.others.setup flink"}
-    assert "Flink SQL (not installed" in systems.notes([one.row for one in found])[0]
+    for quick, said in (
+        (False, "not installed: python -m bench.others.setup flink"),
+        (True, "not in a quick run without --others"),
+    ):
+        found = list(measured.measured(flink, Setting(quick, 1, tmp_path)))
+        assert [one.row["view"] for one in found] == list(EVERY)
+        assert {one.row["said"] for one in found} == {said}
+        assert systems.notes([one.row for one in found]) == [f"Not measured: Flink SQL ({said})."]
 
 
 def test_a_view_that_fails_is_told_and_the_next_one_is_measured(
