@@ -8,7 +8,7 @@ row from Python, which is a large part of the time for simple views. What is lef
 and weights.
 
 Its sum of floats goes wrong where rows of a group come and go in equal number in one minibatch: of rows 1.5 and 2.5,
-if the first becomes 4.0, the sum stays 4.0 (versions 0.29 to 0.33, any kind of session, one thread or two). Sums of
+if the first becomes 4.0, the sum stays 4.0 (seen in 0.33.0; 0.29.1 and 0.32.1 go wrong as well). Sums of
 integers, counts, least and greatest values are right. So q3 is wrong, by far more than rounding.
 """
 

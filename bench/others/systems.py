@@ -143,7 +143,9 @@ def _behind(rows: Sequence[Row], view: str) -> list[str]:
         return []
     spark = next((row for row in rows if row["view"] == view and row["system"] == SPARK), None)
     where = f" Of an epoch on Spark: {spark['most']}." if spark and spark.get("most") else ""
-    return [f"{view}: faster than our best ({ours['system']}) are {', '.join(ahead)}.{where}"]
+    small = " DuckDB's time is that of the query over all rows, of which there are few here, whatever has changed."
+    anew = small if any(one.startswith("DuckDB") for one in ahead) else ""
+    return [f"{view}: faster than our best ({ours['system']}) are {', '.join(ahead)}.{where}{anew}"]
 
 
 def _best(rows: Sequence[Row], view: str, ours: bool) -> Row | None:
@@ -196,6 +198,15 @@ EXPERIMENT = Experiment(
             "Operations per second by system and view",
             x="view",
             y="rate",
+            by="system",
+            kind="bars",
+            log_y=True,
+        ),
+        Plot(
+            "whole",
+            "Operations per second where base tables are written as well",
+            x="view",
+            y="whole",
             by="system",
             kind="bars",
             log_y=True,
