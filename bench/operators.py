@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench import growing
-from bench.workloads.synthetic import BATCH, BT1, BT2, Stream, Writer
+from bench.workloads.synthetic import BATCH, BT1, BT2, QUERIES, Stream, Writer
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
 from tests.oracle.maintained import GROUP, Maintained
@@ -29,15 +29,10 @@ KEYS = 100_000
 GROUPS = 10_000
 
 VIEWS: dict[str, dict[str, str]] = {
-    "q1": {"q1": "SELECT k, c1, c2 FROM bt1 WHERE c2 < 500"},
-    "q2": {"q2": "SELECT c1, count(*) AS n, sum(c2) AS s FROM bt1 GROUP BY c1"},
-    "q3": {
-        "q3": "SELECT c1, count(*) AS n, sum(c3) AS s, avg(c3) AS a, min(c3) AS lo, max(c3) AS hi FROM bt1 GROUP BY c1"
-    },
-    "q4": {"q4": "SELECT bt1.k, bt1.c2, bt2.k AS l, bt2.c4 FROM bt1 JOIN bt2 ON bt1.c1 = bt2.c1"},
+    **{name: {name: query} for name, query in QUERIES.items()},
     "family": {f"f{n}": f"SELECT k, c2 FROM bt1 WHERE c2 = {n}" for n in range(1000)},
 }
-"""What is maintained in each run. q1 to q4 are the views of the VMS paper's evaluation."""
+"""What is maintained in each run."""
 
 
 def fill(found: Maintained, streams: list[Stream], operations: int) -> list[Frontier]:

@@ -19,7 +19,7 @@ from bench.epochs import wrong
 from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
 from bench.rows import Missing, number, row_of, times
 from bench.workloads.paced import prepared
-from bench.workloads.synthetic import BT1, Stream
+from bench.workloads.synthetic import BT1, QUERIES, Stream
 from everview.catalog import MAIN
 from everview.change.frontier import Frontier
 
@@ -29,7 +29,6 @@ MANY = 1_000
 """Rows of a batch."""
 READS = 2_000
 """Reads between two batches."""
-VIEW = "SELECT c1, count(*) AS n, sum(c2) AS s FROM bt1 GROUP BY c1"
 
 PUT, PUT_MANY, GET, VIEW_GET = "put", "put_many of 1,000", "get of the table", "get of the view"
 NONE = "no view"
@@ -104,7 +103,7 @@ def measure(setting: Setting) -> Iterator[Found]:
     with everview.open(bare) as without, everview.open(path) as db, on_core(mine):
         without.create_table("bt1", BT1)
         db.create_table("bt1", BT1)
-        db.sql(f"CREATE MATERIALIZED VIEW q2 AS {VIEW}")
+        db.sql(f"CREATE MATERIALIZED VIEW q2 AS {QUERIES['q2']}")
         clients = {NONE: Client(without, setting.seed, keys)}
         clients[UNMAINTAINED] = Client(db, setting.seed, keys)
         db.flush()

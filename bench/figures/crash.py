@@ -27,8 +27,8 @@ from bench.epochs import wrong
 from bench.processes import family
 from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
 from bench.rows import Missing, number, numbers, row_of, seconds
+from bench.workloads.filled import filled
 from bench.workloads.paced import PacedWriter, Written
-from bench.workloads.synthetic import BT1, Stream
 from everview.catalog import MAIN
 from everview.cli.demo.children import Child
 from everview.errors import EverviewError
@@ -36,7 +36,6 @@ from everview.store.contract import Commit
 from everview.store.embedded import EmbeddedStore
 
 KEYS = 100_000
-GROUPS = 10_000
 DAEMON = b"everview.zones.daemon"
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java machines that live for seconds are not worth compiling for."""
@@ -66,13 +65,8 @@ class Scene:
 
     def __init__(self, folder: Path, held: ExitStack, keys: int, seed: int, java: str) -> None:
         self.path = folder / "store"
-        self.db = held.enter_context(everview.open(self.path))
-        self.stream = Stream("bt1", keys, GROUPS, seed)
-        table = self.db.create_table("bt1", BT1)
-        for rows in self.stream.loaded():
-            table.put_many(rows)
-        self.db.sql("CREATE MATERIALIZED VIEW q2 AS SELECT c1, count(*) AS n, sum(c2) AS s FROM bt1 GROUP BY c1")
-        self.db.flush()
+        self.db, (self.stream,) = filled(self.path, "q2", keys, seed)
+        held.enter_context(self.db)
         self._held = held
         self._java = java
         self._view = self.db.view("q2")
@@ -99,7 +93,7 @@ class Scene:
         """Read now and then, as a client would."""
         while not until():
             begun = time.perf_counter()
-            self._view.get(self.struck[-1].reads % GROUPS)
+            self._view.get(self.struck[-1].reads % self.stream.groups)
             self.struck[-1].slowest = max(self.struck[-1].slowest, time.perf_counter() - begun)
             self.struck[-1].reads += 1
             time.sleep(LOOK)
@@ -150,13 +144,13 @@ def measure(setting: Setting) -> Iterator[Found]:
         scene.strike(ALL_WORKERS, lambda: killed(view_servers(driver)))
         scene.watch_for(apart)
         scene.strike(DRIVER, lambda: os.kill(driver.id, signal.SIGKILL))
-        following, log = scene.service()
-        _caught_up(scene, following, log, setting.pick(15.0, 0.0))
+        following, _ = scene.service()
+        _caught_up(scene, following, setting.pick(15.0, 0.0))
         if not setting.quick:
-            scene.service()
+            standby, _ = scene.service()
             scene.watch_for(5.0)  # for it to be there and wait
             scene.strike(STANDBY, lambda: os.kill(following.id, signal.SIGKILL))
-            _caught_up(scene, None, None, 15.0)
+            _caught_up(scene, standby, 15.0)
         written = writer.finish()
         await_shown(db)
         mistaken = wrong(db, "q2")
@@ -172,14 +166,13 @@ def measure(setting: Setting) -> Iterator[Found]:
         yield Found(row, wrong=mistaken)
 
 
-def _caught_up(scene: Scene, child: Child | None, log: Path | None, at_least: float) -> None:
+def _caught_up(scene: Scene, child: Child, at_least: float) -> None:
     """Watch until all is shown that had been written when the next one began to maintain."""
     ends = time.monotonic() + at_least
     before = scene.db.store.views.committed(MAIN).epoch
 
     def resumed() -> bool:
-        if child is not None:
-            child.check()
+        child.check()
         return scene.db.store.views.committed(MAIN).epoch > before
 
     scene.watch(resumed)

@@ -22,11 +22,10 @@ from bench.beside import await_shown, maintained
 from bench.epochs import wrong
 from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
 from bench.rows import Missing, number, row_of, seconds
+from bench.workloads.filled import filled
 from bench.workloads.paced import PacedWriter
-from bench.workloads.synthetic import BT1, Stream
 
 KEYS = 100_000
-GROUPS = 10_000
 OWN_KEY, OWN_GROUP = 10_000_000, 1_000_000
 """A row and a group that nobody else writes."""
 PLAIN, SESSION, FRESH, WAITING = "plain", "session", "fresh", "waits for the epoch"
@@ -89,31 +88,25 @@ class Client:
 def measure(setting: Setting) -> Iterator[Found]:
     keys = setting.pick(KEYS, 5_000)
     path = setting.folder / "store"
-    stream = Stream("bt1", keys, GROUPS, setting.seed)
-    with everview.open(path) as db:
-        table = db.create_table("bt1", BT1)
-        for rows in stream.loaded():
-            table.put_many(rows)
-        db.sql("CREATE MATERIALIZED VIEW q2 AS SELECT c1, count(*) AS n, sum(c2) AS s FROM bt1 GROUP BY c1")
-        db.flush()
-        with maintained(db, path, local=setting.quick):
-            client = Client(db)
-            for _ in range(setting.pick(10, 1)):  # warm-up
-                for how in (PLAIN, SESSION, FRESH, WAITING):
-                    client.pair(how, 0.0, Pairs())
-            pauses = setting.pick((0, 10, 20, 40, 80, 160, 320, 640), (0, 20))
-            yield from _verified(db, _by_delay(setting, client, IDLE, pauses))
-            for rate in setting.pick((1_000, 20_000), ()):
-                writer = PacedWriter(rate, path, stream)
-                try:
-                    writer.begun()
-                    time.sleep(2.0)
-                    found = _by_delay(setting, client, f"beside {rate:,} operations/s", (0, 160, 640))
-                    writer.finish()
-                except BaseException:
-                    writer.kill()
-                    raise
-                yield from _verified(db, found)
+    db, (stream,) = filled(path, "q2", keys, setting.seed)
+    with db, maintained(db, path, local=setting.quick):
+        client = Client(db)
+        for _ in range(setting.pick(10, 1)):  # warm-up
+            for how in (PLAIN, SESSION, FRESH, WAITING):
+                client.pair(how, 0.0, Pairs())
+        pauses = setting.pick((0, 10, 20, 40, 80, 160, 320, 640), (0, 20))
+        yield from _verified(db, _by_delay(setting, client, IDLE, pauses))
+        for rate in setting.pick((1_000, 20_000), ()):
+            writer = PacedWriter(rate, path, stream)
+            try:
+                writer.begun()
+                time.sleep(2.0)
+                found = _by_delay(setting, client, f"beside {rate:,} operations/s", (0, 160, 640))
+                writer.finish()
+            except BaseException:
+                writer.kill()
+                raise
+            yield from _verified(db, found)
 
 
 def _verified(db: everview.Database, rows: Sequence[tuple[Row, str]]) -> Iterator[Found]:

@@ -31,8 +31,9 @@ from bench.beside import await_shown
 from bench.epochs import wrong
 from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
 from bench.rows import Missing, number, row_of, seconds, times
+from bench.workloads.filled import filled
 from bench.workloads.paced import PacedWriter, Written
-from bench.workloads.synthetic import Stream, Writer
+from bench.workloads.synthetic import QUERIES, Stream, Writer
 from everview.catalog import MAIN
 from everview.store.embedded import EmbeddedStore
 
@@ -40,13 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KEYS = 100_000
-GROUPS = 10_000
-VIEWS = {
-    "q1": "SELECT k, c1, c2 FROM bt1 WHERE c2 < 500",
-    "q2": "SELECT c1, count(*) AS n, sum(c2) AS s FROM bt1 GROUP BY c1",
-    "q3": "SELECT c1, count(*) AS n, sum(c3) AS s, avg(c3) AS a, min(c3) AS lo, max(c3) AS hi FROM bt1 GROUP BY c1",
-    "q4": "SELECT bt1.k, bt1.c2, bt2.k AS l, bt2.c4 FROM bt1 JOIN bt2 ON bt1.c1 = bt2.c1",
-}
 KEEPS = 0.95
 """What a writer must come to of its pace, or the load is not the one that was meant."""
 WAIT = "put to seen"
@@ -61,24 +55,9 @@ def measure(setting: Setting) -> Iterator[Found]:
 
     spark = session()
     yield from by_load(setting, spark)
-    for name in setting.pick(tuple(VIEWS), ("q2",)):
+    for name in setting.pick(tuple(QUERIES), ("q2",)):
         for how in (SPARK, LOCAL):
             yield by_view(setting, spark if how == SPARK else None, name)
-
-
-def opened(path: Path, name: str, keys: int, seed: int) -> tuple[everview.Database, list[Stream]]:
-    """A database with a view and filled tables, all of it maintained."""
-    db = everview.open(path)
-    tables = ("bt1", "bt2") if name == "q4" else ("bt1",)
-    groups = max(1, keys // 2) if name == "q4" else max(1, keys // 10)
-    streams = [Stream(table, keys // len(tables), groups, seed + at) for at, table in enumerate(tables)]
-    for stream in streams:
-        db.create_table(stream.table, stream.schema)
-        for rows in stream.loaded():
-            db.table(stream.table).put_many(rows)
-    db.sql(f"CREATE MATERIALIZED VIEW {name} AS {VIEWS[name]}")
-    db.flush()
-    return db, streams
 
 
 # ------------------------------------------------------------------ by load
@@ -89,7 +68,7 @@ def by_load(setting: Setting, spark: SparkSession) -> Iterator[Found]:
 
     rates = setting.pick((10, 100, 1_000, 10_000, 50_000, 100_000, 200_000, 400_000), (100, 5_000))
     path = setting.folder / "by-load"
-    db, (stream,) = opened(path, "q2", setting.pick(KEYS, 10_000), setting.seed)
+    db, (stream,) = filled(path, "q2", setting.pick(KEYS, 10_000), setting.seed)
     with db, Pipeline(path, spark=spark) as pipeline:
         for _ in range(setting.pick(20, 3)):  # warm-up
             db.table("bt1").put({"k": 0, "c1": 0, "c2": 1, "c3": 1.0})
@@ -110,7 +89,7 @@ def _written(setting: Setting, rate: float, path: Path, stream: Stream) -> Writt
     writer = PacedWriter(rate, path, stream)
     try:
         writer.begun()
-        time.sleep(cold + setting.pick(8.0, 1.0))
+        time.sleep(cold + setting.pick(7.0, 1.0))
         written = writer.finish()
     except BaseException:
         writer.kill()
@@ -172,7 +151,7 @@ def by_view(setting: Setting, spark: SparkSession | None, name: str) -> Found:
     """A change now and then, and then some large epochs."""
     how = LOCAL if spark is None else SPARK
     path = setting.folder / f"{name}-{'local' if spark is None else 'spark'}"
-    db, streams = opened(path, name, setting.pick(KEYS, 5_000), setting.seed)
+    db, streams = filled(path, name, setting.pick(KEYS, 5_000), setting.seed)
     rng = random.Random(setting.seed)
     with db, db.maintain(spark=False if spark is None else spark):
         begun, frontiers = [], []
@@ -327,7 +306,7 @@ EXPERIMENT = Experiment(
     text=(
         "By load: a writer in a process of its own updates random rows (100,000 keys, 10,000 groups) at a fixed "
         "pace, and a pipeline on Spark with two view servers maintains q2 (count and sum by group) on the same two "
-        "cores. Ten seconds for each load, the first two left out. From put to seen is from the beginning of the "
+        "cores. Nine seconds for each load, the first two left out. From put to seen is from the beginning of the "
         "call to the first commit whose frontier has it, batch by batch; the staleness of epochs is what the store "
         "itself measures (the age of the oldest operation when its epoch was committed), and predicts when the epoch "
         "begins. Left are operations that were not yet seen when the writer stopped; a load is followed if the "
