@@ -55,7 +55,7 @@ class Watched:
                 if text.startswith('{"system"'):
                     line = json.loads(text)
                     self._waiting.remove((line["system"], line["view"]))
-                    yield {**line, "megabytes": round(self._most)}
+                    yield {**line, "megabytes": round(max(self._most, memory(self._process.pid).own))}
                     self._most = 0.0
             code = self._process.wait()
         finally:
