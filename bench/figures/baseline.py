@@ -318,7 +318,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
             best = min((scan, CLIENT), (sql, SQL), (spark, SPARK))
             found.append(
                 f"{question.capitalize()} over {size:,} rows: {_time(view)} from the view, {_time(best[0])} by the "
-                f"fastest scan (a {best[1]}), {best[0] / view:,.0f} times as long. Keeping the view costs {kept:.0f} "
+                f"fastest scan ({best[1]}), {best[0] / view:,.0f} times as long. Keeping the view costs {kept:.0f} "
                 "µs an operation: one such scan costs as much as keeping it for "
                 f"{1000 * (best[0] - view) / kept:,.0f} operations, so where more are written between two questions, "
                 "scanning is cheaper."
