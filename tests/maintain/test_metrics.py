@@ -323,6 +323,14 @@ def test_a_pace_is_the_line_through_the_last_epochs() -> None:
     # but not if they have next to none
     few = Pace().after(1, 2, 0.3).after(1, 2, 0.2)
     assert few.rest == pytest.approx(0.25, rel=0.1) and few.latency == 0
+    # nor if some have a few more, and happened to take longer
+    noise = Pace().after(1, 2, 0.5).after(100, 2, 1.5)
+    assert noise.rest == pytest.approx(1.0, rel=0.1) and noise.latency == 0
+    # a large one among many that are small still tells
+    once = Pace().after(100_000, 2, 0.4)
+    for _ in range(40):
+        once = once.after(2, 2, 0.2)
+    assert [once.rest, once.latency] == pytest.approx([0.2, 4e-6], rel=0.01)
     # larger epochs that take no longer: all time is that of epochs
     flat = Pace().after(1, 2, 0.25).after(9, 2, 0.25)
     assert [flat.rest, flat.latency] == pytest.approx([0.25, 0])

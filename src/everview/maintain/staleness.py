@@ -15,8 +15,9 @@ something however few they are: starting tasks, committing. So the time of an ep
 
 Its two numbers are fitted to the last epochs (:class:`Pace`), and ``rest`` is what an operation waits in
 addition to (2). Where epochs are all equally large the two cannot be told apart; then all of it is
-latency, which is the paper's case, or all of it ``rest``, if they are small. Where larger ones took no
-longer, all of it is ``rest``.
+latency, which is the paper's case. Where all are small, all of it is ``rest``: by how little their times
+differ nobody can tell what an operation takes, least of all what a hundred thousand do. Where larger ones
+took no longer, all of it is ``rest``, too.
 
     >>> round(max_throughput(50, 0.0012))
     41667
@@ -89,6 +90,8 @@ class Pace:
         """The line through the last epochs, which neither falls nor begins below zero."""
         if not self.known:
             return 0.0, 0.0
+        if self.squares < SMALL * SMALL * self.weight:
+            return self.seconds / self.weight, 0.0
         spread = self.squares * self.weight - self.loads * self.loads
         if spread > 1e-9 * self.squares * self.weight:
             latency = (self.products * self.weight - self.loads * self.seconds) / spread
@@ -97,6 +100,4 @@ class Pace:
                 return self.seconds / self.weight, 0.0
             if rest > 0:
                 return rest, latency
-        elif self.loads < SMALL * self.weight:
-            return self.seconds / self.weight, 0.0
         return 0.0, self.seconds / self.loads
