@@ -1,7 +1,7 @@
 """Systems measured one after another, each in a process of its own, and their views judged.
 
-One sentence: a system takes in a part of the stream to warm up, the part again, and all of it, each time from
-nothing; what the last two runs differ by is what operations cost, and what they have in common is the start.
+One sentence: a system takes in a part of the stream, three times, and all of it, each time from nothing; what a
+run over the part and the run over all differ by is what operations cost, and what they have in common is the start.
 
 A quick run is for correctness: all of the (short) stream, once, and in this process where the system can.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,10 @@ from bench.report.experiment import Found, Row, Setting
 QUICK_OPERATIONS = 20_000
 LIMIT = 300
 """Seconds a system may take for all its views."""
+WARM = 3
+"""Runs over a part of the stream before the one over all of it."""
+RESOLVED = 0.3
+"""The least share of a long run that must be operations and not start, or the two are not told apart."""
 
 
 def measured(systems: Sequence[System], setting: Setting) -> Iterator[Found]:
@@ -92,7 +96,7 @@ def _together(systems: Sequence[System], streams: Files, setting: Setting) -> It
         shutil.rmtree(_out(out, system, view))
         row: Row = {**told, "operations": count, "sums": verdict.sums or None}
         if not setting.quick:
-            row |= pace(count, system.short(count), *taken) | {"memory": line["megabytes"]}
+            row |= pace(count, system.short(count), taken[:-1], taken[-1]) | {"memory": line["megabytes"]}
         row["most"] = ", ".join(_most(taken[-1].profile)) or None
         yield Found(row, wrong=verdict.wrong, profile=taken[-1].profile)
 
@@ -101,7 +105,7 @@ def _asked(system: System, streams: Files, out: Path, quick: bool) -> dict[str, 
     views = []
     for view in EVERY:
         count = _count(system, view, quick)
-        lengths = [count] if quick else [system.short(count), system.short(count), count]
+        lengths = [count] if quick else [*[system.short(count)] * WARM, count]
         files = [str(streams.files(view, length, system.reads)) for length in lengths]
         views.append({"view": view, "streams": files, "out": str(_out(out, system, view))})
     return {"system": system.name, "module": system.module, "views": views}
@@ -115,9 +119,12 @@ def _out(out: Path, system: System, view: str) -> Path:
     return out / system.module / file_name(view)
 
 
-def pace(count: int, short: int, cold: Taken, part: Taken, long: Taken) -> Row:
-    """What two runs tell: operations per second of those by which they differ, without and with the writing of
-    base tables, and what is left over for a start."""
+def pace(count: int, short: int, parts: Sequence[Taken], long: Taken) -> Row:
+    """What runs over a part and one over all tell: operations per second of those by which they differ, without and
+    with the writing of base tables, and what is left over for a start.
+
+    The shortest of the runs over a part is taken: what hinders one now and then would be taken off the long run, and
+    make it faster than it is. Where a long run is mostly start even so, its rate is that of all of it."""
 
     def maintained(taken: Taken) -> float:
         return taken.seconds - (taken.base or 0.0) if taken.together else taken.seconds
@@ -125,15 +132,20 @@ def pace(count: int, short: int, cold: Taken, part: Taken, long: Taken) -> Row:
     def altogether(taken: Taken) -> float:
         return taken.seconds if taken.together else taken.seconds + (taken.base or 0.0)
 
-    def rate(seconds: float) -> int | None:
-        return round((count - short) / seconds) if seconds > 0 else None
+    def apart(seconds: Callable[[Taken], float]) -> tuple[float, float | None]:
+        """Operations per second, and seconds of the start, where it can be told."""
+        least, most = min(map(seconds, parts)), seconds(long)
+        if most - least < RESOLVED * (1 - short / count) * most:
+            return count / most, None
+        rate = (count - short) / (most - least)
+        return rate, max(least - short / rate, 0.0)
 
-    found = rate(maintained(long) - maintained(part))
+    rate, start = apart(maintained)
     return {
-        "rate": found,
-        "whole": None if long.base is None else rate(altogether(long) - altogether(part)),
-        "start": None if found is None else round(max(maintained(part) - short / found, 0.0), 2),
-        "first": round(cold.seconds, 2),
+        "rate": round(rate),
+        "whole": None if long.base is None else round(apart(altogether)[0]),
+        "start": None if start is None else round(start, 2),
+        "first": round(parts[0].seconds, 2),
     }
 
 

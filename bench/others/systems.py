@@ -160,10 +160,11 @@ EXPERIMENT = Experiment(
     The same operations (100,000 keys, 85 % puts and 15 % deletes; 10,000 groups, for the join two tables of 50,000
     keys and 50,000 join keys), written to files before, are taken in by each system in a process of its own, one
     after another. q1 is a selection, q2 count and sum, q3 count, sum, avg, min and max of a DOUBLE, q4 a join.
-    Every system takes in a part of the stream to warm up (a tenth, or one of its batches where that is more), then
-    that part again, then all of it, each time from nothing; *operations/s* is of those by which the last two runs
-    differ, so what a run takes to start is not in it, but told beside it. Where a system writes base tables as well,
-    that is told apart too: in PostgreSQL by a run without triggers. *Memory* is the most that its processes had,
+    Every system takes in a part of the stream three times (a tenth, or one of its batches where that is more), and
+    then all of it, each time from nothing; *operations/s* is of those by which the shortest of the three and the last
+    run differ, so what a run takes to start is not in it, but told beside it; where a run is mostly start, it is of
+    the whole run, and no start is told. *Warming up* is the first run. Where a system writes base tables as well,
+    that is told apart too: in PostgreSQL by runs without triggers. *Memory* is the most that its processes had,
     without mapped files.
 
     Everview takes epochs of 250,000 operations on Spark with two view servers, and of 100,000 in process, on one core.

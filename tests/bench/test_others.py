@@ -162,12 +162,20 @@ def test_what_streams_of_changes_leave_is_folded(out: Path) -> None:
 
 
 def test_a_rate_is_of_what_two_runs_differ_by() -> None:
-    apart = [Taken(9.0, 1.0), Taken(2.0, 0.5), Taken(11.0, 5.5)]
-    assert pace(100, 10, *apart) == {"rate": 10, "whole": 6, "start": 1.0, "first": 9.0}
-    together = [Taken(9.0, 1.0, together=True), Taken(2.0, 1.0, together=True), Taken(20.0, 10.0, together=True)]
-    assert pace(100, 10, *together) == {"rate": 10, "whole": 5, "start": 0.0, "first": 9.0}
-    nothing = [Taken(1.0), Taken(1.0), Taken(1.0)]
-    assert pace(100, 10, *nothing) == {"rate": None, "whole": None, "start": None, "first": 1.0}
+    apart = [Taken(9.0, 1.0), Taken(2.0, 0.5), Taken(3.0, 0.5)]
+    assert pace(100, 10, apart, Taken(11.0, 5.5)) == {"rate": 10, "whole": 6, "start": 1.0, "first": 9.0}
+    together = [Taken(9.0, 1.0, together=True), Taken(2.0, 1.0, together=True)]
+    long = Taken(20.0, 10.0, together=True)
+    assert pace(100, 10, together, long) == {"rate": 10, "whole": 5, "start": 0.0, "first": 9.0}
+
+
+def test_the_rate_of_a_run_that_is_mostly_start_is_that_of_all_of_it() -> None:
+    assert pace(100, 10, [Taken(4.0), Taken(3.9)], Taken(4.0)) == {
+        "rate": 25,
+        "whole": None,
+        "start": None,
+        "first": 4.0,
+    }
 
 
 def test_short_runs_are_of_whole_batches_and_shorter_than_long_ones() -> None:
