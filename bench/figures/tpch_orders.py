@@ -40,7 +40,7 @@ def measure(setting: Setting) -> Iterator[Found]:
 
     spark = session()
     found = files(setting.pick(1, 0.01))
-    for number_of, view in enumerate(setting.pick(list(VIEWS), [BY_CLERK, JOIN])):
+    for number_of, view in enumerate(setting.pick(list(VIEWS), [JOIN])):
         path = setting.folder / f"store-{number_of}"
         with everview.open(path) as db:
             db.sql(SCHEMA)
