@@ -147,7 +147,8 @@ def _wrong(db: everview.Database, family: Family, count: int, names: Sequence[st
         connection.register("ranges", pa.table(dict(zip(kinds, zip(*ranges, strict=True), strict=True))))
         parts = [table.append_column("number", pa.array([n] * len(table), pa.int64())) for n, table in enumerate(base)]
         connection.register("base", pa.concat_tables(parts))
-        pairs = "FROM base JOIN ranges USING (number) WHERE c2 >= low AND c2 < high"
+        selects = "c2 = low" if family.narrow else "c2 >= low AND c2 < high"
+        pairs = f"FROM base JOIN ranges USING (number) WHERE {selects}"
         grouped = f"SELECT view, c1, count(*) AS n, sum(c2) AS s {pairs} GROUP BY view, c1"
         connection.execute(f"CREATE TABLE should AS {grouped if family.sums else f'SELECT view, k, c2 {pairs}'}")
         connection.execute(f"CREATE TABLE have AS SELECT view, {columns} FROM shown")
