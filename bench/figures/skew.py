@@ -121,8 +121,8 @@ def of_view(setting: Setting, name: str) -> Iterator[Found]:
                     "width": None if load.width is None else min(load.width, keys),
                     "operations/s": round(pace.rate),
                     "written": round(operations / write.seconds),
-                    "changes": round(1000 * changes / operations, 1),
-                    "view updates": round(1000 * updates / operations, 1),
+                    "changes": round(1000 * changes / operations, 3),
+                    "view updates": round(1000 * updates / operations, 3),
                 }
                 yield Found(row, wrong=wrong(db, name), profile=pace.profile)
 
@@ -161,7 +161,7 @@ def _ranges(rows: Sequence[Row]) -> Said:
         f"written are {number(even, 'written'):,.0f} and {number(hot, 'written'):,.0f} rows/s",
         "there are no chains: the writes of a row in one epoch become at most one row that goes and one that comes. "
         f"Of 1,000 operations {number(even, 'view updates'):,.0f} updates of the view are left evenly, and "
-        f"{number(hot, 'view updates'):,.1f} with one row",
+        f"{number(hot, 'view updates'):.2g} with one row",
     )
 
 
