@@ -132,10 +132,13 @@ def pace(count: int, short: int, parts: Sequence[Taken], long: Taken) -> Row:
     def altogether(taken: Taken) -> float:
         return taken.seconds if taken.together else taken.seconds + (taken.base or 0.0)
 
+    least, most = min(map(maintained, parts)), maintained(long)
+    told = most - least >= RESOLVED * (1 - short / count) * most
+
     def apart(seconds: Callable[[Taken], float]) -> tuple[float, float | None]:
         """Operations per second, and seconds of the start, where it can be told."""
         least, most = min(map(seconds, parts)), seconds(long)
-        if most - least < RESOLVED * (1 - short / count) * most:
+        if not told or most <= least:
             return count / most, None
         rate = (count - short) / (most - least)
         return rate, max(least - short / rate, 0.0)
