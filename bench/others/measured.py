@@ -143,9 +143,9 @@ def pace(count: int, short: int, parts: Sequence[Taken], long: Taken) -> Row:
         rate = (count - short) / (most - least)
         return rate, max(least - short / rate, 0.0)
 
-    rate, start = apart(maintained)
+    rate, start = apart(maintained) if most > 0 else (None, None)  # a run without triggers may have been hindered
     return {
-        "rate": round(rate),
+        "rate": None if rate is None else round(rate),
         "whole": None if long.base is None else round(apart(altogether)[0]),
         "start": None if start is None else round(start, 2),
         "first": round(parts[0].seconds, 2),

@@ -169,6 +169,12 @@ def test_a_rate_is_of_what_two_runs_differ_by() -> None:
     assert pace(100, 10, together, long) == {"rate": 10, "whole": 5, "start": 0.0, "first": 9.0}
 
 
+def test_a_run_that_seems_to_take_no_time_has_no_rate() -> None:
+    parts = [Taken(2.0, 2.5, together=True)]
+    found = pace(100, 10, parts, Taken(10.0, 10.0, together=True))
+    assert found == {"rate": None, "whole": 11, "start": None, "first": 2.0}
+
+
 def test_the_rate_of_a_run_that_is_mostly_start_is_that_of_all_of_it() -> None:
     assert pace(100, 10, [Taken(4.0), Taken(3.9)], Taken(4.0)) == {
         "rate": 25,
