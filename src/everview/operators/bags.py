@@ -21,7 +21,7 @@ from everview.change.entries import KEY, WEIGHT
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Evaluated, one_array
 from everview.operators.flow import condensed
-from everview.operators.members import MEMBER, Numbers, members_of
+from everview.operators.members import MEMBER, Numbers
 from everview.operators.stored import StoredBags
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
@@ -75,7 +75,7 @@ class Bags:
         self.source = worker.sources[number]
         self.members = worker.members
         bound = worker.bound
-        theirs = members_of(self.source, bound.plan)
+        theirs = bound.members(self.source)
         self.stored = StoredBags(bound.state_table(self.source), self.source.states[0], theirs)
         self._from = worker.members.from_inputs[number] if worker.members is not None else None
         fields = {field.name for field in self.source.fields}

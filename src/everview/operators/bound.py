@@ -17,7 +17,8 @@ from typing import Any
 
 from everview.change.schema import Schema
 from everview.errors import DefinitionError
-from everview.plan.maintenance import MaintenancePlan, Step
+from everview.operators.members import Members, members_of
+from everview.plan.maintenance import MaintenancePlan, PlannedView, Step
 from everview.store.contract import StateTable, Table
 
 QUARANTINE = "quarantine"
@@ -75,16 +76,33 @@ class BoundPlan:
     @functools.cached_property
     def views(self) -> dict[tuple[str, int], tuple[str, ...]]:
         """The views that each step writes, by the number of the member."""
-        numbers: dict[str, dict[tuple[str, ...], int]] = {}
         found: dict[tuple[str, int], tuple[str, ...]] = {}
         for view in self.plan.views:
-            if view.step not in numbers:
-                constants = self.plan.step(view.step).constants
-                rows = () if constants is None else constants.members
-                numbers[view.step] = {row: number for number, row in enumerate(rows)}
-            place = view.step, numbers[view.step].get(view.constants, 0)
+            place = view.step, self.number_of(view)
             found[place] = (*found.get(place, ()), view.name)
         return found
+
+    def number_of(self, view: PlannedView) -> int:
+        """The number of the member that a view is of the step that writes it."""
+        if view.step not in self._numbers:
+            constants = self.plan.step(view.step).constants
+            rows = () if constants is None else constants.members
+            self._numbers[view.step] = {row: number for number, row in enumerate(rows)}
+        return self._numbers[view.step].get(view.constants, 0)
+
+    @functools.cached_property
+    def _numbers(self) -> dict[str, dict[tuple[str, ...], int]]:
+        return {}
+
+    def members(self, step: Step) -> Members | None:
+        """The members of a step, the same for everybody who asks: there may be thousands."""
+        if step.fingerprint not in self._members:
+            self._members[step.fingerprint] = members_of(step, self.plan)
+        return self._members[step.fingerprint]
+
+    @functools.cached_property
+    def _members(self) -> dict[str, Members | None]:
+        return {}
 
     @functools.cached_property
     def stages(self) -> tuple[tuple[Step, ...], ...]:

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from everview.operators.bound import BoundPlan
 from everview.operators.flow import empty
-from everview.operators.members import members_of
 from everview.operators.stored import StoredRecords
 from everview.plan.maintenance import PlannedView
 from everview.store.contract import StateReader
@@ -34,16 +33,14 @@ class ViewReader:
     @functools.cached_property
     def stored(self) -> StoredRecords:
         step = self.bound.plan.step(self.view.step)
-        return StoredRecords(self.bound.state_table(step), step.states[0], members_of(step, self.bound.plan))
+        return StoredRecords(self.bound.state_table(step), step.states[0], self.bound.members(step))
 
     @functools.cached_property
     def prefix(self) -> bytes:
         """What the keys of this view's records begin with."""
         if self.stored.members is None:
             return b""
-        step = self.bound.plan.step(self.view.step)
-        assert step.constants is not None
-        tag: bytes = self.stored.members.tags[step.constants.members.index(self.view.constants)].as_py()
+        tag: bytes = self.stored.members.tags[self.bound.number_of(self.view)].as_py()
         return tag
 
     def begins(self, values: Sequence[object]) -> bytes:

@@ -16,7 +16,7 @@ from everview.change.entries import WEIGHT
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Typed
 from everview.operators.flow import condensed, empty_changes
-from everview.operators.members import MEMBER, members_of
+from everview.operators.members import MEMBER
 from everview.operators.work import Changes, Work
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
@@ -32,7 +32,7 @@ class StepWorker:
         self.step = step
         self.bound = bound
         self.sources = tuple(bound.plan.step(one.step) for one in step.inputs)
-        self.members = members_of(step, bound.plan)
+        self.members = bound.members(step)
         computed = dict(step.parameters.get("computed", ()))
         self.outputs: tuple[Typed, ...] = tuple(
             (computed.get(field.name, quoted(field.name)), field.type) for field in step.fields
