@@ -88,7 +88,7 @@ def _together(systems: Sequence[System], streams: Files, setting: Setting) -> It
         system, view = by_name[line["system"]], line["view"]
         told: Row = {"system": system.name, "view": view, "leaves": system.leaves}
         if "failed" in line:
-            yield Found(told, wrong=f"it failed: {line['failed']}")
+            yield Found(told, wrong=f"it failed: {line['failed']}", ours=system.ours)
             continue
         taken = [Taken(**one) for one in line["taken"]]
         count = _count(system, view, setting.quick)
@@ -98,7 +98,7 @@ def _together(systems: Sequence[System], streams: Files, setting: Setting) -> It
         if not setting.quick:
             row |= pace(count, system.short(count), taken[:-1], taken[-1]) | {"memory": line["megabytes"]}
         row["most"] = ", ".join(_most(taken[-1].profile)) or None
-        yield Found(row, wrong=verdict.wrong, profile=taken[-1].profile)
+        yield Found(row, wrong=verdict.wrong, profile=taken[-1].profile, ours=system.ours)
 
 
 def _asked(system: System, streams: Files, out: Path, quick: bool) -> dict[str, Any]:

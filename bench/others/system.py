@@ -29,6 +29,7 @@ class System:
     """What :mod:`bench.others.setup` installs for it."""
     foreign: bool = False
     """Whether it runs in an environment of its own."""
+    ours: bool = False
 
     def short(self, count: int) -> int:
         """Operations of a short run: a tenth, or a batch where that is more."""

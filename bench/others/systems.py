@@ -16,7 +16,6 @@ from bench.report.experiment import Experiment, Found, Plot, Row, Setting
 MILLION = 1_000_000
 SPARK = "Everview on Spark"
 PROCESS = "Everview in process"
-OURS = (SPARK, PROCESS)
 
 
 def _sizes(q1: int, q2: int, q3: int, q4: int, amounts: int) -> dict[str, int]:
@@ -32,6 +31,7 @@ SYSTEMS = (
         "the view, stored, and its changes",
         _sizes(MILLION, MILLION, MILLION, MILLION, 500_000),
         batch=250_000,
+        ours=True,
     ),
     System(
         PROCESS,
@@ -41,6 +41,7 @@ SYSTEMS = (
         "the view, stored, and its changes",
         _sizes(MILLION, MILLION, MILLION, MILLION, 200_000),
         batch=100_000,
+        ours=True,
     ),
     System(
         "Flink SQL",
@@ -89,6 +90,9 @@ SYSTEMS = (
         batch=100_000,
     ),
 )
+
+
+OURS = tuple(system.name for system in SYSTEMS if system.ours)
 
 
 def measure(setting: Setting) -> Iterator[Found]:

@@ -2,7 +2,7 @@
 
 Runs experiments, all of them unless some are named, and writes what they find as JSON, and a page with tables
 and plots of it. Results that are stored already are shown beside those of this run, with when they were
-measured. Ends with 1 if a result is wrong, or if an experiment failed.
+measured. Ends with 1 if a result of ours is wrong, or if an experiment failed.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _list(experiments: Sequence[Experiment], broken: Sequence[str], results: Map
 def _verdict(results: Mapping[str, Result], made: page.Page, out: Path) -> int:
     bad = [f"{name}: failed: {result.failed}" for name, result in results.items() if result.failed]
     for name, result in results.items():
-        bad += [f"{name}: wrong: {found.wrong}" for found in result.found if found.wrong]
+        bad += [f"{name}: wrong: {found.wrong}" for found in result.found if found.wrong and found.ours]
     bad += made.problems
     took = sum(result.seconds for result in results.values())
     print(f"{len(results)} experiments, {took:,.0f} s, {len(bad)} problems: {out / 'README.md'}")

@@ -43,6 +43,8 @@ class Found:
     """How the result differs from a recomputation; nothing where it does not."""
     profile: dict[str, float] = field(default_factory=dict)
     """Where the time goes, in seconds by name: kept with the results, shown where it explains something."""
+    ours: bool = True
+    """Whether the result is ours to answer for. Another system's that is wrong is shown as wrong, and fails nothing."""
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,8 @@ class Result:
 
     @property
     def sound(self) -> bool:
-        """Whether all rows are there and right."""
-        return not self.failed and not self.wrong
+        """Whether all rows are there, and ours are right."""
+        return not self.failed and not any(found.wrong and found.ours for found in self.found)
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -47,6 +47,12 @@ def test_what_fails_keeps_its_rows_and_the_rest_goes_on(quick: tuple[int, Path])
     assert (results["wrong"].failed, results["wrong"].wrong, results["wrong"].sound) == ("", 1, False)
 
 
+def test_what_another_system_has_wrong_is_shown_and_fails_nothing(quick: tuple[int, Path]) -> None:
+    wrong = stored(quick[1] / "results")["wrong"]
+    theirs = replace(wrong, found=tuple(replace(found, ours=False) for found in wrong.found))
+    assert theirs.sound and theirs.wrong == 1 and len(theirs.right) == 1
+
+
 def test_a_result_says_what_it_is_of(quick: tuple[int, Path]) -> None:
     found = stored(quick[1] / "results")["right"]
     assert (found.seed, found.quick) == (7, True) and found.seconds > 0
