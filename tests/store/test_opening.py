@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shutil
 import stat
 import uuid
 from decimal import Decimal
@@ -14,7 +15,8 @@ import pytest
 import everview
 from everview.errors import InputError, NewerFormatError, NotAStoreError, StoreError
 from everview.store.embedded import EmbeddedStore
-from everview.store.embedded.layout import FORMAT
+from everview.store.embedded.layout import DURABLE, FORMAT
+from everview.store.opened import close_opened, opened
 
 COLUMNS = {"k": "BIGINT", "v": "VARCHAR"}
 SPAWN = multiprocessing.get_context("spawn")
@@ -146,6 +148,33 @@ def test_a_forked_child_is_told_to_open_after_the_fork(tmp_path: Path) -> None:
             table.put({"k": 1, "v": "later"})
             assert snapshot.table(db.catalog.table("t")).get(1) == {"k": 1, "v": "from the parent"}
         assert table.get(1) == {"k": 1, "v": "later"}
+
+
+def test_a_store_that_was_removed_and_made_anew_is_another(tmp_path: Path) -> None:
+    """As in a notebook that begins again, while workers of Spark have the store open."""
+    place = tmp_path / "store"
+    old = everview.open(place)
+    old.create_table("t", COLUMNS, key=["k"]).put({"k": 1, "v": "old"})
+    theirs = opened(str(place))
+    before = theirs.gone
+    shutil.rmtree(place)
+    assert (before, theirs.gone) == (False, True)
+    with pytest.raises(StoreError, match="was removed while it is open"):
+        old.store.sync()
+    with everview.open(place) as new:
+        assert new.tables() == () and new.store is not old.store
+        table = new.create_table("t", COLUMNS, key=["k"])
+        table.put({"k": 2, "v": "new"})
+        new.store.sync()
+        durable = (place / DURABLE).read_bytes()
+        old.table("t").put({"k": 3, "v": "lost"})
+        old.close()
+        assert (place / DURABLE).read_bytes() == durable
+        assert opened(str(place)) is not theirs and not opened(str(place)).gone
+        assert [row["k"] for row in table.scan().dicts()] == [2]
+    close_opened(str(place))
+    with everview.open(place) as again:
+        assert [row["k"] for row in again.table("t").scan().dicts()] == [2]
 
 
 def test_a_definition_changed_by_another_handle_is_picked_up(tmp_path: Path) -> None:

@@ -502,4 +502,8 @@ class Store(Protocol):
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""
 
+    @property
+    def gone(self) -> bool:
+        """Whether the store was removed since it was opened, even if another is in its place now."""
+
     def close(self) -> None: ...

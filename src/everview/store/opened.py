@@ -4,7 +4,8 @@ One sentence: whoever works inside somebody else's process (a Spark worker, a Sp
 asks here for the store and gets the one that this very process opened, never one that a
 parent process had open when it forked.
 
-A worker's stores stay open as long as the process: its next task will want them again.
+A worker's stores stay open as long as the process: its next task will want them again. Where a store was
+removed meanwhile, and perhaps another made in its place, the next task gets what is there now.
 
 The processes of one Spark application may be on several machines. An embedded store is files that its
 processes map into their memory, so all of them must be on the machine of the one who sends them there. A
@@ -41,9 +42,13 @@ def opened(place: str, on: str = "") -> Store:
     it is, if that is known."""
     asked = (os.getpid(), place)
     found = _opened.get(asked)
-    if found is None:
+    if found is None or found.gone:
         with _guard:
             found = _opened.get(asked)
+            if found is not None and found.gone:
+                del _opened[asked]
+                found.close()
+                found = None
             if found is None:
                 found = _opened[asked] = _open_here(place, on)
     return found

@@ -89,7 +89,7 @@ def acquire(directory: Path, settings: layout.Settings | None, map_size: int = F
         if directory in _inherited:
             raise forked(directory)
         core = _open.get((os.getpid(), directory))
-        if core is None:
+        if core is None or core.durability.gone:  # whoever has the one that is gone keeps it
             if found is None:
                 _refuse(directory, creating=settings is not None)
             with open(directory / layout.LOCK, "ab", opener=layout.private) as file, locked(file):
@@ -110,7 +110,8 @@ def release(core: Core) -> None:
     with _guard:
         core.users -= 1
         if core.users == 0:
-            del _open[os.getpid(), core.directory]
+            if _open.get((os.getpid(), core.directory)) is core:
+                del _open[os.getpid(), core.directory]
             core.close()
 
 

@@ -38,6 +38,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -135,8 +136,24 @@ class Durability:
     def _pinned(self) -> bool:
         return len(self._pins) == len(self._files)
 
+    @property
+    def gone(self) -> bool:
+        """Whether the directory was removed while this process has the files open. Another store that was made
+        there since has a lock of its own."""
+        try:
+            there = (self._directory / LOCK).stat()
+        except FileNotFoundError:
+            return True
+        return not os.path.samestat(there, os.fstat(self._lock_file.fileno()))
+
     def make_point(self) -> None:
         """Make everything committed so far durable, and move this process's pins there."""
+        if self.gone:  # a point of these files would ruin another store in the same place
+            raise StoreError(
+                f"the store in {self._directory} was removed while it is open",
+                detail="what is written now would be lost",
+                hint="close it, and open what is there now",
+            )
         self._dirty = self._due = False
         wanted = {name: environment.lmdb.info()["last_txnid"] for name, environment in self._files.items()}
         try:
@@ -246,7 +263,7 @@ class Durability:
         if self._flusher is not None and self._flusher is not threading.current_thread():
             self._flusher.join()
         try:
-            if self._dirty:
+            if self._dirty and not self.gone:
                 self.make_point()
         finally:
             _abort(self._pins)

@@ -135,6 +135,11 @@ class EmbeddedStore:
         """Return when everything acknowledged so far is durable."""
         self._handle.core.durability.make_point()
 
+    @property
+    def gone(self) -> bool:
+        """Whether the directory was removed since it was opened, even if another is in its place now."""
+        return self._handle.core.durability.gone
+
     def close(self) -> None:
         """Let go of the store. What this process wrote is durable then, in every mode."""
         if self._open:
