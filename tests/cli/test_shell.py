@@ -14,7 +14,7 @@ from everview.cli.completion import Known, candidates
 from everview.cli.grid import draw, fitted
 from everview.cli.history import History
 from everview.client.result import Result, ResultColumn
-from tests.cli.terminal import CTRL_D, TAB, UP, Terminal, terminal
+from tests.cli.terminal import CTRL_C, CTRL_D, TAB, UP, Terminal, terminal
 
 PROMPT = "shop> "
 SHOP = """
@@ -109,7 +109,7 @@ def test_a_statement_that_is_executed_is_given_up(shop: Path, tmp_path: Path) ->
         assert all(len(line) <= 40 for line in shown.splitlines() if line.startswith(" "))
         shell.type("SELECT count(*) FROM range(1000000) a(i), range(1000000000) b(j) WHERE i * j % 7 = 8;\n")
         shell.until("\r\n")
-        shell.interrupt()
+        shell.type(CTRL_C)
         shell.until(PROMPT)
         assert "42" in shell.enter("SELECT 41 + 1 AS n;", PROMPT)
         left(shell)
