@@ -27,6 +27,7 @@ from everview.store.contract import Begun
 from everview.store.embedded.layout import LOG
 from everview.zones.epoch import SparkEpochs
 from everview.zones.pipeline import Pipeline
+from everview.zones.session import new_session
 from everview.zones.stage_task import StageTask
 from tests.zones.by_hand import beside
 from tests.zones.quiet import Watched
@@ -265,6 +266,17 @@ def test_a_pipeline_runs_once_and_can_be_waited_for_only_while_it_runs(
         pipeline.drain()
     with pipeline, pytest.raises(DefinitionError, match="runs already"):
         pipeline.start()
+
+
+def test_a_session_that_has_been_used_for_something_else(shop: Database, tmp_path: Path) -> None:
+    """With ``createDataFrame`` a session becomes the active one of its thread."""
+    spark = new_session()
+    assert spark.createDataFrame([(1,)], "a int").count() == 1
+    trade(shop, 3, seed=1)
+    Pipeline(tmp_path / "store", spark=spark).catch_up()
+    assert_all_is_right(shop)
+    assert SparkSession.getActiveSession() is not None
+    assert spark.createDataFrame([(1,), (2,)], "a int").count() == 2
 
 
 def test_the_settings_of_a_session_that_is_handed_in_stay_as_they_are(spark: SparkSession, tmp_path: Path) -> None:

@@ -152,9 +152,29 @@ def _equipped(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
         spark.client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
     for name, value in {**_AT_RUNTIME, **settings}.items():
         spark.conf.set(name, value)
-    spark.dataSource.register(LogSource)
-    spark.dataSource.register(EverviewSource)
+    with _active(spark):
+        spark.dataSource.register(LogSource)
+        spark.dataSource.register(EverviewSource)
     return spark
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """While a session is the active one of this thread. Spark asks the active session whether a data source
+    exists already, whichever it is to be registered in."""
+    if is_remote(spark):
+        yield
+        return
+    sessions = SparkSession._get_j_spark_session_class(spark._jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def gone(spark: SparkSession) -> None:
