@@ -55,7 +55,7 @@ def test_what_another_system_has_wrong_is_shown_and_fails_nothing(quick: tuple[i
 
 def test_a_result_says_what_it_is_of(quick: tuple[int, Path]) -> None:
     found = stored(quick[1] / "results")["right"]
-    assert (found.seed, found.quick) == (7, True) and found.seconds > 0
+    assert (found.seed, found.quick) == (7, True)
     assert {"processor", "cores", "memory, GB", "system"} == set(found.machine)
     assert {"everview", "python", "java", "pyspark", "pyarrow", "duckdb", "lmdb", "sqlglot"} <= set(found.versions)
     assert found.right[0] == {"view": "a | b", "servers": 1, "rate": 1007, "share": None, "told": "<1 & 2>"}
