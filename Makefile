@@ -33,7 +33,7 @@ check: $(STAMP) ## format, lint, types, import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup ## every experiment, and docs/benchmarks anew: on a quiet machine, under 45 minutes
+bench: setup ## every experiment, and docs/benchmarks anew: on a quiet machine
 	$(BIN)/python -m bench
 
 bench-quick: setup ## every experiment with small sizes: are the results right?

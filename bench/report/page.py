@@ -33,7 +33,7 @@ HEAD = """\
 Every view is compared with a recomputation in the run that measures it, outside the time; where one is wrong
 the row says so and has no figures. Where we are slower than others, or than the papers, it stands here too.
 
-    make bench                            # all of it, again: under 45 minutes
+    make bench                            # all of it, again
     make bench-quick                      # small sizes: are all results right?
     python -m bench --list                # the experiments
     python -m bench skew --out build/mine # one of them, and where its results and pictures go
