@@ -75,10 +75,10 @@ def render(experiments: Sequence[Experiment], results: Mapping[str, Result]) -> 
     else:
         latest = max((result for _, result in shown), key=lambda result: result.began)
         parts += [_machine(latest), _summary(shown)]
+        missing = [one.name for one in experiments if one.name not in results]
+        if missing:
+            parts.append(f"Not measured here: {', '.join(f'`{name}`' for name in missing)}.\n")
         parts += [_section(experiment, result, latest, page) for experiment, result in shown]
-    missing = [one.name for one in experiments if one.name not in results]
-    if missing and shown:
-        parts.append(f"Not measured here: {', '.join(f'`{name}`' for name in missing)}.\n")
     page.text = "\n".join(parts)
     return page
 
@@ -102,9 +102,9 @@ def _summary(shown: Sequence[tuple[Experiment, Result]]) -> str:
         rows.append(
             (f"[{experiment.title}](#{_anchor(experiment.title)})", _headline(experiment, result), _took(result))
         )
-    minutes = sum(result.seconds for experiment, result in shown if experiment.always) / 60
+    minutes = sum(result.seconds for _, result in shown) / 60
     return table(("experiment", "what was seen", "took"), rows) + (
-        f"\nWhat `make bench` runs took {minutes:.0f} minutes together, one after another.\n" if minutes >= 1 else ""
+        f"\nThese took {minutes:.0f} minutes together, one after another.\n" if minutes >= 1 else ""
     )
 
 
