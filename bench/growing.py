@@ -3,10 +3,10 @@
 One sentence: tables of more and more rows get a thousand changes of random rows at a time, and what is measured
 is processor time for each change, and pages that are written for it.
 
-Groups have ten rows whatever the size, so a change of q4 removes ten rows of the join and adds ten others. Keys are
-drawn at random: the larger the tables, the fewer changes of an epoch share a page of the B-trees, up to where
-each has pages of its own; from there on the number of pages stays, and what still grows is the time for a page
-that no cache holds. A put into a plain LMDB file has the same price, so it is measured beside it.
+Groups have ten rows whatever the size, of q4 five in each table, so a change of q4 removes five rows of the join and
+adds five others. Keys are drawn at random: the larger the tables, the fewer changes of an epoch share a page of the
+B-trees, up to where each has pages of its own; from there on the number of pages stays, and what still grows is the
+time for a page that no cache holds. A put into a plain LMDB file has the same price, so it is measured beside it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Base:
         return Base(tables, size // len(tables), seed)
 
     def streams(self) -> dict[str, Stream]:
-        groups = max(self.rows * len(self.tables) // 20, 1)
+        groups = max(self.rows * len(self.tables) // 10, 1)
         return {table: Stream(table, self.rows, groups, self.seed + n) for n, table in enumerate(self.tables)}
 
     def loads(self, rng: np.random.Generator) -> Iterator[dict[str, pa.Table]]:

@@ -20,7 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench import growing
-from bench.workloads.synthetic import BATCH, BT1, BT2, QUERIES, Stream, Writer
+from bench.workloads.queries import QUERIES
+from bench.workloads.synthetic import BATCH, BT1, BT2, Stream, Writer
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
 from tests.oracle.maintained import GROUP, Maintained

@@ -6,22 +6,29 @@ the two take from each other in the store and in the machine, and not a share of
 
 from __future__ import annotations
 
+import itertools
 import random
+import statistics
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 import everview
-from bench.beside import await_shown, maintained, on_core, spinning, two_cores
+from bench.beside import POLL, await_shown, maintained, on_core, spinning, two_cores
 from bench.calls import Calls, timed
 from bench.epochs import wrong
 from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
 from bench.rows import Missing, number, row_of, times
 from bench.workloads.paced import prepared
-from bench.workloads.synthetic import BT1, QUERIES, Stream
+from bench.workloads.queries import QUERIES
+from bench.workloads.synthetic import BT1, Stream
 from everview.catalog import MAIN
 from everview.change.frontier import Frontier
+from everview.maintain import Plans
 
 KEYS = 100_000
 GROUPS = 10_000
@@ -38,19 +45,35 @@ LOCAL = "maintained, without Spark"
 SPARK = "maintained on Spark"
 SPARK_MANY = "maintained on Spark, 8 view servers"
 KEPT = (LOCAL, SPARK, SPARK_MANY)
+SERVICES: dict[str, dict[str, Any]] = {
+    LOCAL: {"local": True},
+    SPARK: {"master": "local[1]", "servers": 1},
+    SPARK_MANY: {"master": "local[1]", "servers": 8},
+}
+"""How the service of each is started."""
 
 
 @dataclass
 class Measured:
-    """The calls of one kind in one setting, turn by turn."""
+    """The calls of one kind in one setting, by turn."""
 
-    calls: list[Calls] = field(default_factory=list)
+    calls: dict[int, Calls] = field(default_factory=dict)
     taken_in: list[float] = field(default_factory=list)
     """Operations per second that views took in during all calls of the setting."""
 
     @property
-    def best(self) -> Calls:
-        return max(self.calls, key=lambda calls: calls.rate)
+    def rate(self) -> float:
+        """That of the median turn."""
+        return statistics.median(calls.rate for calls in self.calls.values())
+
+    def lost(self, base: Measured) -> float:
+        """The share of a rate that is lost, in the median turn."""
+        both = self.calls.keys() & base.calls.keys()
+        return 1 - statistics.median(self.calls[turn].rate / base.calls[turn].rate for turn in both)
+
+    def microseconds(self, percentile: float) -> float:
+        """What so many percent of all calls took at most."""
+        return Calls(np.concatenate([calls.seconds for calls in self.calls.values()])).microseconds(percentile)
 
 
 class Client:
@@ -95,7 +118,7 @@ class Client:
 
 
 def measure(setting: Setting) -> Iterator[Found]:
-    seconds, turns = setting.pick(0.8, 0.15), setting.pick(3, 1)
+    seconds, turns = setting.pick(0.5, 0.15), setting.pick(5, 1)
     keys = setting.pick(KEYS, 10_000)
     mine, other = two_cores()
     bare, path = setting.folder / "bare", setting.folder / "store"
@@ -107,35 +130,45 @@ def measure(setting: Setting) -> Iterator[Found]:
         clients = {NONE: Client(without, setting.seed, keys)}
         clients[UNMAINTAINED] = Client(db, setting.seed, keys)
         db.flush()
+        numbers = itertools.count()
 
-        def turn(how: str, *whats: str) -> None:
+        def turn(number_of: int, how: str, *whats: str) -> None:
             client = clients.get(how, clients[UNMAINTAINED])
-            if how in KEPT:
-                client.warm(setting.pick(5, 1))
             before, began = client.taken_in()
             measured = [found.setdefault((what, how), Measured()) for what in whats]
             for what, one in zip(whats, measured, strict=True):
-                one.calls.append(client.call(what, seconds))
+                one.calls[number_of] = client.call(what, seconds)
             after, ended = client.taken_in()
             for one in measured:
                 one.taken_in.append(before.operations_to(after) / (ended - began))
 
-        for _ in range(turns):
-            turn(NONE, PUT, PUT_MANY, GET)
-            turn(UNMAINTAINED, PUT, PUT_MANY, GET, VIEW_GET)
-            with spinning(other):
-                turn(SPINNING, PUT, PUT_MANY, GET, VIEW_GET)
-            with maintained(db, path, core=other, local=True):
-                turn(LOCAL, PUT, PUT_MANY, GET, VIEW_GET)
-            if not setting.quick:
-                with maintained(db, path, core=other, master="local[1]", servers=1):
-                    turn(SPARK, PUT, PUT_MANY, GET, VIEW_GET)
-                with maintained(db, path, core=other, master="local[1]", servers=8):
-                    turn(SPARK_MANY, PUT, PUT_MANY)
-        db.flush()
+        for how in setting.pick(KEPT, (LOCAL,)):
+            with maintained(db, path, core=other, **SERVICES[how]):
+                clients[UNMAINTAINED].warm(setting.pick(10, 1))
+                for one in itertools.islice(numbers, turns):
+                    with paused(db):
+                        turn(one, NONE, PUT, PUT_MANY, GET)
+                        turn(one, UNMAINTAINED, PUT, PUT_MANY, GET, VIEW_GET)
+                        with spinning(other):
+                            turn(one, SPINNING, PUT, PUT_MANY, GET, VIEW_GET)
+                    turn(one, how, PUT, PUT_MANY, GET, VIEW_GET)
+                await_shown(db)
         mistaken = wrong(db, "q2")
     for what, how in found:
         yield Found(_row(what, how, found), wrong="" if how == NONE else mistaken)
+
+
+@contextmanager
+def paused(db: everview.Database) -> Iterator[None]:
+    """While whoever maintains the store begins no epoch, and none is under way."""
+    plans = Plans(db.store, db.catalog)
+    plans.pause(MAIN)
+    try:
+        while db.store.views.begun(MAIN) is not None:
+            time.sleep(POLL)
+        yield
+    finally:
+        plans.resume(MAIN)
 
 
 def _row(what: str, how: str, found: dict[tuple[str, str], Measured]) -> Row:
@@ -144,11 +177,11 @@ def _row(what: str, how: str, found: dict[tuple[str, str], Measured]) -> Row:
     return {
         "call": what,
         "setting": how,
-        "rows/s": round(one.best.rate),
-        "median": round(one.best.microseconds(50), 2),
-        "p99": round(one.best.microseconds(99), 2),
-        "lost": round(100 * (1 - one.best.rate / base.best.rate), 1),
-        "taken in": round(max(one.taken_in)),
+        "rows/s": round(one.rate),
+        "median": round(one.microseconds(50), 2),
+        "p99": round(one.microseconds(99), 2),
+        "lost": round(100 * one.lost(base), 1),
+        "taken in": round(statistics.median(one.taken_in)),
     }
 
 
@@ -298,10 +331,12 @@ EXPERIMENT = Experiment(
         "10,000 groups: without any view, with a view (count and sum by group) that nobody maintains, while it is "
         "maintained on the other core, by a process without Spark and by a pipeline on Spark with one view server "
         "and with eight, and, for reference, beside a core that only spins. Between blocks of 2,000 reads the client "
-        "writes a batch, so that there is something to maintain. Every call is timed by itself; rates are those of "
-        "the time spent in calls, from the best of three turns, all settings in each turn; lost is the share of the "
-        "rate without a view, or for reads of the view without maintenance. Taken in are operations that epochs took "
-        "in per second during all calls of a setting, after five epochs that do not count."
+        "writes a batch, so that there is something to maintain. Every call is timed by itself, and rates are those of "
+        "the time spent in calls. The service that maintains the view runs all the time, and is told to begin no epoch "
+        "where the view is not to be maintained, so that all settings take turns: five for each way of maintaining "
+        "it, half a second of each call. Rates are those of the median turn; lost is the share of the rate without a "
+        "view (for reads of the view, without maintenance) in the same turn, in the median of all turns. Taken in are "
+        "operations that epochs took in per second meanwhile: at first those that waited in the log."
     ),
     measure=measure,
     columns={

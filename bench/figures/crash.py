@@ -37,12 +37,13 @@ from everview.store.embedded import EmbeddedStore
 
 KEYS = 100_000
 DAEMON = b"everview.zones.daemon"
+READY = b'"event": "ready"'
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java machines that live for seconds are not worth compiling for."""
 LOOK = 0.01
 """Seconds between two reads."""
 ONE_WORKER, ALL_WORKERS = "a view server is killed", "all view servers are killed"
-DRIVER, STANDBY = "the driver is killed, and started again", "the driver is killed, and another one waits"
+DRIVER, STANDBY = "the driver is killed, and started again", "the driver is killed, and another one stands by"
 NOTHING = "nothing is killed"
 WRITTEN, SHOWN = "written", "shown"
 
@@ -147,8 +148,9 @@ def measure(setting: Setting) -> Iterator[Found]:
         following, _ = scene.service()
         _caught_up(scene, following, setting.pick(15.0, 0.0))
         if not setting.quick:
-            standby, _ = scene.service()
-            scene.watch_for(5.0)  # for it to be there and wait
+            standby, log = scene.service()
+            scene.watch(lambda: READY in log.read_bytes())
+            scene.watch_for(5.0)
             scene.strike(STANDBY, lambda: os.kill(following.id, signal.SIGKILL))
             _caught_up(scene, standby, 15.0)
         written = writer.finish()
@@ -298,9 +300,9 @@ def notes(rows: Sequence[Row]) -> list[str]:
         driver, standby = (row_of(rows, event=event) for event in (DRIVER, STANDBY))
         found.append(
             f"Where we lose: without a driver views stand still for {seconds(number(driver, 'still'))}, nearly all "
-            "of it Java and Spark starting beside the writer; with one that waits it is "
-            f"{seconds(number(standby, 'still'))}, since it starts Spark only when it is its turn. The paper's "
-            "coordinator does not fail in its experiment."
+            f"of it Java and Spark starting beside the writer. With one that stands by it is "
+            f"{seconds(number(standby, 'still'))}: it has Spark running before its turn comes. The paper's coordinator "
+            "does not fail in its experiment."
         )
     return found
 
@@ -323,7 +325,7 @@ EXPERIMENT = Experiment(
         "A writer updates random rows of 100,000 at 50,000 operations/s, and a service on Spark maintains a view "
         "(count and sum by group) on the same two cores. In the middle of epochs, one Python worker (a view server) "
         "is killed with SIGKILL, then all of them, then the driver, which is started again at once, and at last the "
-        "driver while another service waits for its turn. Stood still is from the kill to the next commit; caught up "
+        "driver while another service stands by. Stood still is from the kill to the next commit; caught up "
         "is when the last operation was shown that had waited half as long again as 99 in 100 do while nothing is "
         "killed; the longest wait is from the put to the commit. A reader reads the view a hundred times a second "
         "meanwhile. In the end the view is recomputed, and the operations of all epochs are counted: both must be "

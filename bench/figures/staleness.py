@@ -33,7 +33,8 @@ from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
 from bench.rows import Missing, number, row_of, seconds, times
 from bench.workloads.filled import filled
 from bench.workloads.paced import PacedWriter, Written
-from bench.workloads.synthetic import QUERIES, Stream, Writer
+from bench.workloads.queries import QUERIES
+from bench.workloads.synthetic import Stream, Writer
 from everview.catalog import MAIN
 from everview.store.embedded import EmbeddedStore
 

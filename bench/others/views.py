@@ -1,4 +1,4 @@
-"""The views and tables of the comparison, for processes that have nothing of ours but this file's folder.
+"""The views and tables of the comparison, for processes that have nothing of ours but these files.
 
 One sentence: q1 to q4 are the views of the VMS paper's evaluation, and q3 comes a second time over amounts of
 money, whose sums show who drifts.
@@ -6,21 +6,17 @@ money, whose sums show who drifts.
 
 from __future__ import annotations
 
+from bench.workloads.queries import QUERIES
+
 ROUND = 10_000
 """Operations that belong together, over all tables; what a system takes at once, where it can be told."""
 PIECE = 50_000
 """Operations of a file of Structured Streaming."""
 HALVES = 2
 
-VIEWS = {
-    "q1": "SELECT k, c1, c2 FROM bt1 WHERE c2 < 500",
-    "q2": "SELECT c1, count(*) AS n, sum(c2) AS s FROM bt1 GROUP BY c1",
-    "q3": "SELECT c1, count(*) AS n, sum(c3) AS s, avg(c3) AS a, min(c3) AS lo, max(c3) AS hi FROM bt1 GROUP BY c1",
-    "q4": "SELECT bt1.k, bt1.c2, bt2.k AS l, bt2.c4 FROM bt1 JOIN bt2 ON bt1.c1 = bt2.c1",
-}
 CENTS = "q3, amounts"
 """q3 over amounts in cents, from pennies to millions: few of them, and few of their sums, are a DOUBLE exactly."""
-EVERY = (*VIEWS, CENTS)
+EVERY = (*QUERIES, CENTS)
 COLUMNS = {"bt1": ("k", "c1", "c2", "c3"), "bt2": ("k", "c1", "c4")}
 TYPES = {"k": "BIGINT", "c1": "INTEGER", "c2": "INTEGER", "c3": "DOUBLE", "c4": "INTEGER"}
 RESULTS = {
@@ -37,7 +33,7 @@ def shape(view: str) -> str:
 
 
 def query(view: str) -> str:
-    return VIEWS[shape(view)]
+    return QUERIES[shape(view)]
 
 
 def tables(view: str) -> tuple[str, ...]:

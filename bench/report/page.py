@@ -25,6 +25,8 @@ LONG = 16
 """Rows of a table that is shown; a longer one is folded."""
 SHOWN = 8
 """Parts of a profile."""
+JOB = "spark job"
+"""The part that the others are parts of."""
 
 HEAD = """\
 # Benchmarks
@@ -212,9 +214,7 @@ def _profiles(experiment: Experiment, result: Result) -> str:
     rows = []
     for found in result.found:
         if found.profile and not found.wrong:
-            total = sum(found.profile.values()) or 1.0
-            most = sorted(found.profile.items(), key=lambda item: -item[1])[:SHOWN]
-            parts = ", ".join(f"{name} {seconds:.3g} s ({100 * seconds / total:.0f} %)" for name, seconds in most)
+            parts = _profile(found.profile)
             which = [
                 f"{cell(found.row[name])}"
                 for name in experiment.columns
@@ -224,6 +224,19 @@ def _profiles(experiment: Experiment, result: Result) -> str:
     if not rows:
         return ""
     return folded("Where the time goes", table(("", "seconds, added up over tasks that run side by side"), rows))
+
+
+def _profile(spent: Mapping[str, float]) -> str:
+    """The largest parts. A job of Spark's has its tasks in it, so it is told by itself; parts of less than a
+    hundredth are left out."""
+    inside = {name: seconds for name, seconds in spent.items() if name != JOB}
+    total = sum(inside.values()) or 1.0
+    most = sorted(inside.items(), key=lambda item: -item[1])[:SHOWN]
+    told = [
+        f"{name} {seconds:.3g} s ({100 * seconds / total:.0f} %)" for name, seconds in most if seconds >= total / 100
+    ]
+    first = f"{JOB} {spent[JOB]:.3g} s by the clock; in its tasks " if JOB in spent else ""
+    return first + ", ".join(told)
 
 
 def _when(result: Result, latest: Result) -> str:

@@ -24,6 +24,7 @@ ORDER = (
     "sharing",
     "baseline",
     "growth",
+    "lazy",
     "clients",
     "staleness",
     "skew",

@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import everview
-from bench.workloads.synthetic import QUERIES, RIGHT, Stream
+from bench.workloads.queries import QUERIES
+from bench.workloads.synthetic import RIGHT, Stream
 
 
 def filled(path: Path, view: str, keys: int, seed: int) -> tuple[everview.Database, list[Stream]]:

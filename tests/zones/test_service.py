@@ -237,6 +237,8 @@ def test_a_service_is_ended_killed_and_taken_over_under_a_running_writer(
             with served(store, *options) as second:
                 assert second.end() == os.EX_TEMPFAIL
                 assert f"process {process}" in second.events[-1]["message"]
+            if not means:
+                assert standby.until("ready")["store"] == str(store), "Spark has started before it is its turn"
             first.signal(signal.SIGKILL)
             assert first.end() == -signal.SIGKILL
             standby.until("started")
@@ -269,6 +271,16 @@ def test_a_spark_that_does_not_start_is_told(db: everview.Database, store: Path)
         service.signal(signal.SIGTERM)
         assert service.end() == 1
     assert db.store.holder("maintenance") is None
+
+
+def test_who_stands_by_without_spark_is_told_before_it_matters(db: everview.Database, store: Path) -> None:
+    with (
+        db.store.lease("maintenance"),
+        served(store, "--wait", "forever", environment={"JAVA_HOME": "/nowhere"}) as service,
+    ):
+        service.until("waiting")
+        assert service.until("error")["message"] == "Spark does not start on this machine"
+        assert service.end() == 1
 
 
 def test_a_second_signal_gives_up_at_once(db: everview.Database, store: Path) -> None:

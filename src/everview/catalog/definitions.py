@@ -7,7 +7,7 @@ sees tables, views and groups that belong together, whatever others change meanw
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from everview.catalog.names import fold, unknown
 from everview.catalog.objects import MAIN, Derived, Group, IndexDefinition, Maintained, NamedQuery, ViewDefinition
@@ -37,6 +37,8 @@ class Definitions:
         self._derived = {found.id: found for found in derived}
         self._groups = {MAIN: Group(MAIN)} | {fold(group.name): group for group in groups}
         self._ids = {fold(found.name): id for id, found in (self._tables | self._derived).items()}
+        self._kinds: dict[type, tuple[Derived, ...]] = {}
+        """What was asked for by kind: there may be thousands of views, and every epoch asks for them."""
 
     def find(self, name: str) -> Table | Derived | None:
         """Whatever has this name, in any spelling."""
@@ -82,8 +84,11 @@ class Definitions:
 
     def views(self, group: str | None = None) -> tuple[ViewDefinition, ...]:
         """All views, or those of one group, the oldest first."""
-        wanted = None if group is None else self.group(group).name
-        return tuple(view for view in self._of(ViewDefinition) if wanted is None or view.group == wanted)
+        found = self._of(ViewDefinition)
+        if group is None:
+            return found
+        wanted = self.group(group).name
+        return tuple(view for view in found if view.group == wanted)
 
     def view(self, name: str) -> ViewDefinition:
         return self._named(ViewDefinition, "view", name)
@@ -113,7 +118,10 @@ class Definitions:
         return self._named(NamedQuery, "view", name)
 
     def _of(self, kind: type[D]) -> tuple[D, ...]:
-        return tuple(found for _, found in sorted(self._derived.items()) if isinstance(found, kind))
+        known = self._kinds.get(kind)
+        if known is None:
+            known = self._kinds[kind] = tuple(one for one in self.derived() if isinstance(one, kind))
+        return cast(tuple[D, ...], known)
 
     def _named(self, kind: type[D], called: str, name: str) -> D:
         found = self.find(name)

@@ -228,6 +228,7 @@ class Draft(Definitions):
             self._check_state(written)
         old = self._derived.get(written.id)
         self._derived[written.id] = written
+        self._kinds.clear()
         self._ids[fold(written.name)] = written.id
         self._write(documents.derived_name(written), documents.encode_derived(written))
         if old is not None:
@@ -308,6 +309,7 @@ class Draft(Definitions):
         gone = documents.encode_derived(replace(found, version=self._version), dropped=True)
         self._remove(documents.derived_name(found), gone)
         del self._derived[found.id], self._ids[fold(found.name)]
+        self._kinds.clear()
         self._leave_state(found)
 
     # -------------------------------------------------------------- groups

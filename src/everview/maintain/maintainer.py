@@ -52,6 +52,8 @@ class Maintainer:
         self.builder = Builder(store, catalog, self.plans, self.epochs, chunk)
         self.trimmer = Trimmer(store, catalog)
         self._planned: dict[str, tuple[int, str]] = {}
+        self._known: tuple[Definitions | None, list[str]] = None, []
+        """The groups that have views, of the definitions that were there."""
 
     @contextmanager
     def lease(self, wait: float | None = 0) -> Iterator[Maintainer]:
@@ -75,7 +77,10 @@ class Maintainer:
     def groups(self) -> list[str]:
         """The groups that have views to be maintained."""
         definitions = self.catalog.definitions()
-        return sorted({one.group for one in definitions.maintained() if one.status is ViewStatus.LIVE})
+        if definitions is not self._known[0]:
+            live = {one.group for one in definitions.maintained() if one.status is ViewStatus.LIVE}
+            self._known = definitions, sorted(live)
+        return self._known[1]
 
     def recover(self) -> None:
         """Finish every epoch that somebody began and did not end, and every joining. The epochs of

@@ -22,18 +22,20 @@ transaction.
 from __future__ import annotations
 
 import functools
+import heapq
 import itertools
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from zlib import crc32
 
+import numpy as np
 import pyarrow as pa
 
 from everview.catalog import Catalog, Draft
 from everview.maintain.builds import builds_of
-from everview.maintain.figures import NAMED, EpochFigures, StageFigures, Totals, plus
+from everview.maintain.figures import NAMED, EpochFigures, StageFigures, Totals
 from everview.maintain.plans import BUILDS, GROUPS, Plans
 from everview.maintain.staleness import Pace, staleness
 from everview.maintain.sums import Sums, ViewSums
@@ -126,7 +128,7 @@ class Metrics:
         shown = task.chunk is None and operations > 0
         age = _age(now, log.written_after(begun.start)) if shown else None
         seconds = max(0.0, now - (opened or taken.time))
-        most = sorted(changed, key=lambda name: (-sum(changed[name]), name))[:NAMED]
+        most = heapq.nsmallest(NAMED, ((-sum(three), name) for name, three in changed.items()))
         figures = EpochFigures(
             epoch=begun.epoch,
             time=now,
@@ -134,8 +136,8 @@ class Metrics:
             operations=operations,
             rows=tally.rows,
             changes=tally.changes,
-            updates=functools.reduce(plus, changed.values(), (0, 0, 0)),
-            views={name: changed[name] for name in most},
+            updates=_sum(changed.values()),
+            views={name: changed[name] for _, name in most},
             shuffled=tally.sent,
             set_aside=outcome.set_aside,
             unreadable=len(outcome.damaged),
@@ -227,6 +229,11 @@ def _in_first_part(key: bytes, parts: int) -> bytes:
     """The key with two bytes behind it that bring it into the first part of the state."""
     endings = (number.to_bytes(2, "big") for number in itertools.count())
     return next(key + ending for ending in endings if crc32(key + ending) % parts == 0)
+
+
+def _sum(threes: Collection[Three]) -> Three:
+    inserted, updated, deleted = np.array(list(threes), np.int64).reshape(-1, 3).sum(axis=0).tolist()
+    return inserted, updated, deleted
 
 
 def _age(now: float, written: float | None) -> float | None:

@@ -71,6 +71,8 @@ def to_rebuild(store: Store, definitions: Definitions) -> list[Maintained]:
 def is_rebuilt(store: Store, definitions: Definitions, group: str) -> bool:
     """Whether all views of a group are to be built anew, so that nothing of its state is kept."""
     asked = asked_rebuilds(store)
+    if not asked:
+        return False
     ids = {one.id for one in definitions.maintained() if one.group == group and one.status is ViewStatus.LIVE}
     return bool(ids) and ids <= asked
 

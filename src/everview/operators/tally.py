@@ -24,13 +24,15 @@ Three: TypeAlias = tuple[int, int, int]
 
 _Mask = npt.NDArray[np.bool_]
 _Numbers = npt.NDArray[np.int32]
+_Counts = npt.NDArray[np.int64]
 
 
 class Updates:
-    """How many rows of views came, changed and went, by the step and the number of its member."""
+    """How many rows of views came, changed and went: of each step a row of three numbers for every member, by its
+    number, since a family may have thousands."""
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, int], list[int]] = {}
+        self._counts: dict[str, _Counts] = {}
 
     def add(
         self, step: Step, inserted: _Mask, updated: _Mask, deleted: _Mask, members: tuple[_Numbers, _Numbers] | None
@@ -38,39 +40,49 @@ class Updates:
         """Rows of one step: masks over those that come (``inserted``, ``updated``) and those that go,
         and the members that either belong to, where the step has any."""
         if members is None:
-            self._add(step, 0, (int(inserted.sum()), int(updated.sum()), int(deleted.sum())))
-            return
-        came, went = members
-        parts = [np.bincount(of[mask]) for of, mask in ((came, inserted), (came, updated), (went, deleted))]
-        table = np.zeros((max(map(len, parts)), 3), np.int64)
-        for column, part in enumerate(parts):
-            table[: len(part), column] = part
-        for number in np.flatnonzero(table.any(axis=1)).tolist():
-            self._add(step, number, table[number].tolist())
+            counts = np.array([[inserted.sum(), updated.sum(), deleted.sum()]], np.int64)
+        else:
+            came, went = members
+            parts = [np.bincount(of[mask]) for of, mask in ((came, inserted), (came, updated), (went, deleted))]
+            counts = np.zeros((max(map(len, parts)), 3), np.int64)
+            for column, part in enumerate(parts):
+                counts[: len(part), column] = part
+        self._add(step.fingerprint, counts)
 
-    def _add(self, step: Step, member: int, three: Iterable[int]) -> None:
-        known = self._counts.setdefault((step.fingerprint, member), [0, 0, 0])
-        for place, number in enumerate(three):
-            known[place] += number
+    def _add(self, step: str, counts: _Counts) -> None:
+        known = self._counts.get(step)
+        if known is None:
+            self._counts[step] = counts
+            return
+        more, fewer = (known, counts) if len(known) >= len(counts) else (counts, known)
+        more[: len(fewer)] += fewer
+        self._counts[step] = more
 
     def told(self) -> list[list[Any]]:
-        """Plain values, for :mod:`json`."""
-        return [[step, member, *three] for (step, member), three in self._counts.items() if any(three)]
+        """Plain values, for :mod:`json`: of each step the members that were changed, with their numbers."""
+        return [[step, *_changed(counts)] for step, counts in self._counts.items() if counts.any()]
 
     def hear(self, told: Iterable[list[Any]]) -> None:
         """What was counted in another place."""
-        for step, member, *three in told:
-            known = self._counts.setdefault((step, member), [0, 0, 0])
-            for place, number in enumerate(three):
-                known[place] += number
+        for step, members, threes in told:
+            counts = np.zeros((members[-1] + 1, 3), np.int64)
+            counts[members] = threes
+            self._add(step, counts)
 
     def by_view(self, views: Mapping[tuple[str, int], Sequence[str]]) -> dict[str, Three]:
         """The views that were changed. ``views`` are those of each step and member, which may be several."""
         found: dict[str, Three] = {}
-        for place, three in self._counts.items():
-            if any(three):
-                found.update(dict.fromkeys(views.get(place, ()), (three[0], three[1], three[2])))
+        for step, counts in self._counts.items():
+            for member, (inserted, updated, deleted) in zip(*_changed(counts), strict=True):
+                for view in views.get((step, member), ()):
+                    found[view] = inserted, updated, deleted
         return found
+
+
+def _changed(counts: _Counts) -> tuple[list[int], list[list[int]]]:
+    """The members that were changed, in order, and their numbers."""
+    members = np.flatnonzero(counts.any(axis=1))
+    return members.tolist(), counts[members].tolist()
 
 
 @dataclass(frozen=True)
