@@ -184,7 +184,8 @@ def told(rows: Sequence[Row]) -> list[Said]:
                 "One core instead of 400 machines. Views that differ in constants are one family with one table: a "
                 "change finds the views it concerns by a join with their constants, and their rows are written in "
                 "one pass, so there are no more places to reach with more views. What grows is the number of rows "
-                "that are written",
+                "that are written, and their places: rows of one view lie together. Each view that an epoch changed is "
+                "also counted by itself",
             )
         )
     by_tables = _of(rows, TABLES, "rate", "tables")

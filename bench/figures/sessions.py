@@ -142,8 +142,8 @@ def _by_delay(setting: Setting, client: Client, load: str, delays: Sequence[int]
 def _often(delay: int, load: str) -> int:
     """Pairs of each kind: the longer the pause, the fewer."""
     if load != IDLE:
-        return 8
-    return 20 if delay <= 80 else 10 if delay <= 320 else 6
+        return 6
+    return 12 if delay <= 80 else 8 if delay <= 320 else 5
 
 
 # ------------------------------------------------------------------ what to say
@@ -211,8 +211,8 @@ EXPERIMENT = Experiment(
     text=(
         "A client puts a row, pauses, and reads the record of its group from a view (count and sum by group, 100,000 "
         "rows) that a service on Spark maintains; the times of both calls are added, without the pause. Plain reads, "
-        "reads of a session, fresh reads, and reads that wait until an epoch has committed the write take turns: 20 "
-        "pairs of each up to 80 ms, 10 up to 320, 6 above, after ten that do not count; and 8 pairs beside a writer "
+        "reads of a session, fresh reads, and reads that wait until an epoch has committed the write take turns: 12 "
+        "pairs of each up to 80 ms, 8 up to 320, 5 above, after ten that do not count; and 6 pairs beside a writer "
         "in another process. A session or a fresh read that does not show the write is wrong. Seen is how many reads "
         "showed it."
     ),

@@ -7,6 +7,6 @@ where each of them wins.
 from __future__ import annotations
 
 from bench.figures.tpch import experiment
-from bench.tpch_views import SPARK, Size
+from bench.tpch_views import SHARED, Size
 
-EXPERIMENT = experiment(name="tpch1", size=Size(scale=1, pairs=3, together=(SPARK,)), always=False, limit=7200)
+EXPERIMENT = experiment(name="tpch1", size=Size(scale=1, pairs=3, together=(SHARED,)), always=False, limit=7200)
