@@ -8,6 +8,7 @@ An update waits for no view here, so *eager* is what it would take if it did: th
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -87,7 +88,7 @@ def measure(setting: Setting) -> Iterator[Found]:
         yield from _updated(customers, ONE, [one for one in SIZES if one <= customers.count], again, setting)
         for within, spread in ((customers.count, ANYWHERE), (100, NARROW)):
             for how in (AFTER_EACH, MERGED):
-                yield _many(customers, within, spread, how)
+                yield _many(customers, within, spread, how, setting.pick(STATEMENTS, 10))
         with maintained(db, path, local=setting.quick):
             yield from _queried(customers, setting)
         yield from _updated(customers, BOTH, SIZES[:3], again, setting)
@@ -139,14 +140,20 @@ def _parts(db: everview.Database) -> dict[str, float]:
     return {str(part): float(total) for part, total in db.sql(asked).rows()}
 
 
-def _many(customers: Customers, within: int, spread: str, how: str) -> Found:
+def _many(customers: Customers, within: int, spread: str, how: str, statements: int) -> Found:
+    table, flush = customers.db.table("customer"), customers.db.flush
     put, maintain, rows = 0.0, 0.0, 0
-    for _ in range(STATEMENTS):
+    gc.collect()
+    for number_of in range(statements):
         batch = customers.small(within)
         rows += len(batch)
-        put += customers.put(batch)
-        maintain += customers.maintain() if how == AFTER_EACH else 0.0
-    maintain += customers.maintain()
+        begun = time.perf_counter()
+        table.put_many(batch)
+        written = time.perf_counter()
+        if how == AFTER_EACH or number_of == statements - 1:
+            flush()
+        put += written - begun
+        maintain += time.perf_counter() - written
     row: Row = {
         "what": MANY,
         "views": ONE,

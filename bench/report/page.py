@@ -216,7 +216,7 @@ def _profiles(experiment: Experiment, result: Result) -> str:
         if found.profile and not found.wrong:
             parts = _profile(found.profile)
             which = [
-                f"{cell(found.row[name])}"
+                f"{cell(found.row.get(name))}"
                 for name in experiment.columns
                 if isinstance(found.row.get(name), str) or any(name in (one.x, one.by) for one in experiment.plots)
             ]
