@@ -76,7 +76,7 @@ def render(experiments: Sequence[Experiment], results: Mapping[str, Result]) -> 
         parts.append("Nothing has been measured yet.\n")
     else:
         latest = max((result for _, result in shown), key=lambda result: result.began)
-        parts += [_machine(latest), _summary(shown)]
+        parts += filter(None, [_machine(latest), _summary(shown), _index(shown)])
         missing = [one.name for one in experiments if one.name not in results]
         if missing:
             parts.append(f"Not measured here: {', '.join(f'`{name}`' for name in missing)}.\n")
@@ -104,9 +104,30 @@ def _summary(shown: Sequence[tuple[Experiment, Result]]) -> str:
         rows.append(
             (f"[{experiment.title}](#{_anchor(experiment.title)})", _headline(experiment, result), _took(result))
         )
-    minutes = sum(result.seconds for _, result in shown) / 60
-    return table(("experiment", "what was seen", "took"), rows) + (
-        f"\nThese took {minutes:.0f} minutes together, one after another.\n" if minutes >= 1 else ""
+    return table(("experiment", "what was seen", "took"), rows) + _times(shown)
+
+
+def _times(shown: Sequence[tuple[Experiment, Result]]) -> str:
+    """How long all of it took: what belongs to one run, and what is run when it is named."""
+    minutes = sum(result.seconds for one, result in shown if one.always) / 60
+    said = [f"A run of all took {minutes:.0f} minutes, one experiment after another."] if minutes >= 1 else []
+    for one, result in shown:
+        if not one.always:
+            said.append(
+                f"`{one.name}` belongs to it only where it is named, and took {result.seconds / 60:.0f} minutes."
+            )
+    return f"\n{' '.join(said)}\n" if said else ""
+
+
+def _index(shown: Sequence[tuple[Experiment, Result]]) -> str:
+    """Which section has which figure of the papers."""
+    rows = []
+    for experiment, result in shown:
+        problems: list[str] = []  # the section tells them
+        for said in _made(experiment.told, result.right, problems) or []:
+            rows.append((said.figure, f"[{experiment.title}](#{_anchor(experiment.title)})"))
+    return (
+        folded("Figures of the papers, and where they are", table(("figure", "section"), sorted(rows))) if rows else ""
     )
 
 

@@ -18,10 +18,9 @@ import pyarrow as pa
 
 from everview.errors import InputError
 from everview.store.contract import BagRows, Bytes, StateTable
-from everview.store.embedded.bag_regions import FRAME, Bags, large_among
+from everview.store.embedded.bag_regions import FRAME, Bags, large_among, large_bags
 from everview.store.embedded.chunks import decode, first_and_last
 from everview.store.embedded.epochs import require_kept
-from everview.store.embedded.large_bags import LargeBag
 from everview.store.embedded.records import Door, fetch, space_of
 from everview.store.embedded.versions import Versions, is_there
 from everview.store.ragged import BINARY, EMPTY, Ints, Mask, concat, offsets_of
@@ -43,13 +42,8 @@ def read_bags(
     large = large_among(versions, as_of, table)
     if len(large):
         held: list[Sequence[bytes]] = [(record,) for record in records]
-        for bag in large.tolist():
-            with doors[bags.shard(bag)]() as txn:
-                require_kept(txn, table.group, as_of)
-                chunks = LargeBag(txn, table.name, bags.prefixes[bag], as_of).chunks(
-                    None if most is None else most[bag]
-                )
-                held[bag] = list(chunks)
+        for _, bag, one in large_bags(doors, table, bags, large, as_of):
+            held[bag] = list(one.chunks(None if most is None else most[bag]))
         bag_of_chunk = np.repeat(bag_of_chunk, [len(chunks) for chunks in held])
         versions = Versions([record for chunks in held for record in chunks], table.name)
     _, rows = decode(versions.data, *versions.as_of(as_of), table.name)
@@ -101,11 +95,7 @@ def bag_ends(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: int) 
     at = np.arange(len(bags))
     if len(large):
         at[large] = len(bags) + np.arange(len(large))
-        found: list[tuple[bytes, bytes] | tuple[None, None]] = []
-        for bag in large.tolist():
-            with doors[bags.shard(bag)]() as txn:
-                require_kept(txn, table.group, as_of)
-                found.append(LargeBag(txn, table.name, bags.prefixes[bag], as_of).ends() or (None, None))
+        found = [one.ends() or (None, None) for _, _, one in large_bags(doors, table, bags, large, as_of)]
         firsts = concat(firsts, pa.array([first for first, _ in found], BINARY))
         lasts = concat(lasts, pa.array([last for _, last in found], BINARY))
     order = pa.array(at[bags.of_row])

@@ -10,7 +10,7 @@ sorted by (bag, entry), and the regions of a shard are a slice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ from everview.store.contract import Bytes, StateTable
 from everview.store.embedded.chunks import MORE, read_heads, words_of
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epochs import require_kept
-from everview.store.embedded.large_bags import Ends, LargeBag, Region
+from everview.store.embedded.large_bags import LargeBag, Region
 from everview.store.embedded.records import Door, check_keys, fetch, inverse, order_of, route, space_of
 from everview.store.embedded.versions import Versions
 from everview.store.ragged import Ints, column_of, glue, lengths, offsets_of
@@ -60,9 +60,6 @@ class Bags:
     def __len__(self) -> int:
         return len(self.prefixes)
 
-    def shard(self, bag: int) -> int:
-        return int(np.searchsorted(self.edges, bag, "right")) - 1
-
     def key(self, bag: int) -> bytes:
         return self.prefixes[bag][FRAME:]
 
@@ -75,9 +72,6 @@ class Chain:
     shard: int
     prefix: bytes
     regions: list[Region]
-    before: Ends
-    """First and last entry of the whole bag."""
-    last_bound: bytes
 
     @property
     def whole(self) -> bool:
@@ -114,12 +108,10 @@ def find_regions(doors: Sequence[Door], table: StateTable, bags: Bags, entries: 
     rows, plain = rows[order], part.take(pa.array(order)).to_pylist()
     cuts = np.searchsorted(bags.of_row[rows], np.arange(len(bags) + 1)).tolist()
 
-    chains: list[Chain] = []
-    for bag in large.tolist():
-        with doors[bags.shard(bag)]() as txn:
-            require_kept(txn, table.group, as_of)
-            found = LargeBag(txn, table.name, bags.prefixes[bag], as_of)
-            chains.append(_find_chain(found, bags, bag, plain[cuts[bag] : cuts[bag + 1]]))
+    chains = [
+        Chain(bag, shard, bags.prefixes[bag], found.regions(plain[cuts[bag] : cuts[bag + 1]]))
+        for shard, bag, found in large_bags(doors, table, bags, large, as_of)
+    ]
 
     sizes = np.ones(len(bags), np.int64)
     sizes[large] = [len(chain.regions) for chain in chains]
@@ -135,8 +127,18 @@ def find_regions(doors: Sequence[Door], table: StateTable, bags: Bags, entries: 
     return Regions(np.repeat(np.arange(len(bags)), sizes), flat, of_row, numbered)
 
 
-def _find_chain(large: LargeBag, bags: Bags, bag: int, entries: list[bytes]) -> Chain:
-    return Chain(bag, bags.shard(bag), bags.prefixes[bag], large.regions(entries), large.ends(), large.last())
+def large_bags(
+    doors: Sequence[Door], table: StateTable, bags: Bags, large: Ints, as_of: int
+) -> Iterator[tuple[int, int, LargeBag]]:
+    """The chunks of large bags, one bag after another, with its shard and its number: a transaction for each shard."""
+    of_shard = np.searchsorted(large, bags.edges).tolist()
+    for shard, door in enumerate(doors):
+        some = large[of_shard[shard] : of_shard[shard + 1]].tolist()
+        if some:
+            with door() as txn:
+                require_kept(txn, table.group, as_of)
+                for bag in some:
+                    yield shard, bag, LargeBag(txn, table.name, bags.prefixes[bag], as_of)
 
 
 def large_among(firsts: Versions, as_of: int, table: StateTable) -> Ints:

@@ -161,8 +161,10 @@ def _ends_of(doors: Sequence[Door], table: StateTable, merged: _Merged, as_of: i
             at[chain.bag] = len(regions.bag) + number
             with doors[chain.shard]() as txn:
                 require_kept(txn, table.group, as_of)
-                ends_after = _ends_after(LargeBag(txn, table.name, chain.prefix, as_of), base, chain, content)
-            for part, entry in zip(found, (*(chain.before or (None, None)), *ends_after), strict=True):
+                large = LargeBag(txn, table.name, chain.prefix, as_of)
+                ends_before = large.ends() or (None, None)
+                ends_after = _ends_after(large, base, chain, content)
+            for part, entry in zip(found, (*ends_before, *ends_after), strict=True):
                 part.append(entry)
         columns = [concat(column, pa.array(part, BINARY)) for column, part in zip(columns, found, strict=True)]
     order = pa.array(at[inverse(bags.place)])
@@ -187,7 +189,7 @@ def _ends_after(large: LargeBag, base: int, chain: Chain, content: Content) -> t
             break
         bound = chain.regions[touched[bound] - base].following
     last: bytes | None = None
-    bound = chain.last_bound
+    bound = large.last()
     while bound is not None:
         span = rows(bound)
         if span is None or span[0] < span[1]:
