@@ -304,3 +304,23 @@ def test_every_experiment_can_be_shown(name: str, module: str) -> None:
 def test_titles_are_addresses_of_their_own() -> None:
     titles = [registry.load(module).title for module in registry.known().values()]
     assert len({title.lower() for title in titles}) == len(titles)
+
+
+EVALUATIONS = {
+    "000": range(3, 9),
+    "001": range(5, 10),
+    "002": range(2, 9),
+    "003": range(6, 15),
+    "004": range(7, 16),
+}
+"""The figures of the papers that show measurements."""
+
+
+def test_the_report_has_a_sentence_for_every_figure_that_the_papers_measured() -> None:
+    report = (registry.ROOT / "docs" / "benchmarks" / "README.md").read_text("utf-8")
+    told: dict[str, set[int]] = {paper: set() for paper in EVALUATIONS}
+    for row in re.findall(r"^\| (00\d.*?) \| .+ \| .+ \| .+ \|$", report, re.MULTILINE):
+        for paper, numbers in re.findall(r"(00\d), Figures? (\d+(?: and \d+)*)", row):
+            told[paper].update(map(int, numbers.split(" and ")))
+    missing = {paper: set(figures) - told[paper] for paper, figures in EVALUATIONS.items()}
+    assert not any(missing.values()), missing
