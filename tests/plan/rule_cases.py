@@ -30,6 +30,7 @@ from everview.plan.relations import (
 )
 from everview.plan.rules import Rule
 from everview.plan.rules.fold_constants import fold_constants
+from everview.plan.rules.join_dimensions import join_dimensions
 from everview.plan.rules.join_equalities import join_equalities
 from everview.plan.rules.merge_filters import merge_filters
 from everview.plan.rules.merge_projections import merge_projections
@@ -250,6 +251,30 @@ CASES: tuple[tuple[str, Rule, Relation], ...] = (
         "one row comes last, with what is asked about it",
         order_joins,
         count_by(join(INNER, join(INNER, a, count_by(d), rest='"a.y" < "n"'), b, ("a.x", "b.id")), "a.x"),
+    ),
+    (
+        "what adds one row at most is joined before rows are multiplied",
+        join_dimensions,
+        passing(
+            join(INNER, join(INNER, join(INNER, a, b, ("a.id", "b.x")), c, ("b.id", "c.x")), d, ("a.y", "d.id")),
+            "c.y",
+            "d.x",
+        ),
+    ),
+    (
+        "what others look up is whole before it is looked up",
+        join_dimensions,
+        passing(
+            join(
+                INNER,
+                join(INNER, join(INNER, c, b, ("c.y", "b.id")), where(a, '"a.x" > 1'), ("c.x", "a.id")),
+                d,
+                ("a.y", "d.id"),
+                rest='"b.y" < "d.y"',
+            ),
+            "c.id",
+            "d.x",
+        ),
     ),
     (
         "projections in a row are one",

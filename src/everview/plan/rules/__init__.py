@@ -39,6 +39,7 @@ from collections.abc import Callable
 
 from everview.plan.relations import Relation
 from everview.plan.rules.fold_constants import fold_constants
+from everview.plan.rules.join_dimensions import join_dimensions
 from everview.plan.rules.join_equalities import join_equalities
 from everview.plan.rules.merge_filters import merge_filters
 from everview.plan.rules.merge_projections import merge_projections
@@ -65,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     push_filters,  # more of them go down where joins are inner
     join_equalities,  # what could not go down
     order_joins,
+    join_dimensions,  # of a chain that has an equality for every join
     merge_projections,
     prune_columns,  # puts projections where they save state: nothing after it moves them
     merge_unions,  # fewer of the keys it makes shorter are read now
