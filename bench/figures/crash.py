@@ -43,6 +43,7 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LOOK = 0.01
 """Seconds between two reads."""
 ONE_WORKER, ALL_WORKERS = "a view server is killed", "all view servers are killed"
+READYING = "another one starts Spark, to stand by"
 DRIVER, STANDBY = "the driver is killed, and started again", "the driver is killed, and another one stands by"
 NOTHING = "nothing is killed"
 WRITTEN, SHOWN = "written", "shown"
@@ -148,6 +149,7 @@ def measure(setting: Setting) -> Iterator[Found]:
         following, _ = scene.service()
         _caught_up(scene, following, setting.pick(15.0, 0.0))
         if not setting.quick:
+            scene.struck.append(Struck(READYING, time.time(), db.store.views.begun(MAIN) is not None))
             standby, log = scene.service()
             scene.watch(lambda: READY in log.read_bytes())
             scene.watch_for(5.0)
@@ -324,12 +326,12 @@ EXPERIMENT = Experiment(
     text=(
         "A writer updates random rows of 100,000 at 50,000 operations/s, and a service on Spark maintains a view "
         "(count and sum by group) on the same two cores. In the middle of epochs, one Python worker (a view server) "
-        "is killed with SIGKILL, then all of them, then the driver, which is started again at once, and at last the "
-        "driver while another service stands by. Stood still is from the kill to the next commit; caught up "
-        "is when the last operation was shown that had waited half as long again as 99 in 100 do while nothing is "
-        "killed; the longest wait is from the put to the commit. A reader reads the view a hundred times a second "
-        "meanwhile. In the end the view is recomputed, and the operations of all epochs are counted: both must be "
-        "what was written."
+        "is killed with SIGKILL, then all of them, then the driver, which is started again at once. Another service is "
+        "started then, to stand by, and when it is ready the driver is killed once more. Stood still is from the kill "
+        "to the next commit; caught up is when the last operation was shown that had waited half as long again as 99 "
+        "in 100 do while nothing is killed; the longest wait is from the put to the commit. A reader reads the view a "
+        "hundred times a second meanwhile. In the end the view is recomputed, and the operations of all epochs are "
+        "counted: both must be what was written."
     ),
     measure=measure,
     columns={
