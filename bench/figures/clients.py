@@ -119,7 +119,7 @@ class Client:
 
 
 def measure(setting: Setting) -> Iterator[Found]:
-    seconds, turns = setting.pick(0.5, 0.15), setting.pick(5, 1)
+    seconds, turns = setting.pick(0.5, 0.15), setting.pick(3, 1)
     keys = setting.pick(KEYS, 10_000)
     mine, other = two_cores()
     bare, path = setting.folder / "bare", setting.folder / "store"
@@ -335,7 +335,7 @@ EXPERIMENT = Experiment(
         "and with eight, and, for reference, beside a core that only spins. Between blocks of 2,000 reads the client "
         "writes a batch, so that there is something to maintain. Every call is timed by itself, and rates are those of "
         "the time spent in calls. The service that maintains the view runs all the time, and is told to begin no epoch "
-        "where the view is not to be maintained, so that all settings take turns: five for each way of maintaining "
+        "where the view is not to be maintained, so that all settings take turns: three for each way of maintaining "
         "it, half a second of each call, after the disk has all that was written before. Rates are those of the median "
         "turn; lost is the share of the rate without a view (for reads of the view, without maintenance) in the same "
         "turn, in the median of all turns. Taken in are operations that epochs took in per second meanwhile: at first "

@@ -94,7 +94,7 @@ def measure(setting: Setting) -> Iterator[Found]:
         for _ in range(setting.pick(10, 1)):  # warm-up
             for how in (PLAIN, SESSION, FRESH, WAITING):
                 client.pair(how, 0.0, Pairs())
-        pauses = setting.pick((0, 10, 20, 40, 80, 160, 320, 640), (0, 20))
+        pauses = setting.pick((0, 10, 40, 160, 320, 640), (0, 20))
         yield from _verified(db, _by_delay(setting, client, IDLE, pauses))
         for rate in setting.pick((1_000, 20_000), ()):
             writer = PacedWriter(rate, path, stream)
