@@ -78,7 +78,7 @@ SETUPS = (
 )
 """What is measured. *figure 5* are the views of that figure in 003 and 004."""
 
-ROUNDS = 3
+ROUNDS = 2
 """Of which the best is taken."""
 SHARED, APART = "one group", "a group each"
 
@@ -233,7 +233,7 @@ EXPERIMENT = Experiment(
         "The same views once in one group, where equal steps and tables are shared, and once in a group each, where "
         "nothing is. Everview has no switch that turns sharing off inside a group, so each group also reads the log "
         "and commits for itself, as separate systems would. In this process on one core, in epochs of 100,000 "
-        "operations (15 % deletes, uniform keys), after 200,000 operations that are not timed; the best of three "
+        "operations (15 % deletes, uniform keys), after 200,000 operations that are not timed; the best of two "
         "rounds of 200,000. *counts* are rows counted by different keys, *aggregates* eight functions by the same "
         "key, *joins* four views of one join, *figure 5* the join, sums and minimum of that figure. Tables are all "
         "that views and what is remembered for them are kept in."
