@@ -35,7 +35,7 @@ WARM = 25
 LOAD = 1_000_000
 """Rows of an epoch that fills the tables."""
 PAGE = 4096
-ENOUGH = 20.0
+ENOUGH = 10.0
 """Seconds after which recomputing again tells nothing more."""
 
 

@@ -110,7 +110,7 @@ def _summary(shown: Sequence[tuple[Experiment, Result]]) -> str:
 def _times(shown: Sequence[tuple[Experiment, Result]]) -> str:
     """How long all of it took: what belongs to one run, and what is run when it is named."""
     minutes = sum(result.seconds for one, result in shown if one.always) / 60
-    said = [f"A run of all took {minutes:.0f} minutes, one experiment after another."] if minutes >= 1 else []
+    said = [f"A run of all took {minutes:.1f} minutes, one experiment after another."] if minutes >= 1 else []
     for one, result in shown:
         if not one.always:
             said.append(
