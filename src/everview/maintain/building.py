@@ -37,12 +37,12 @@ from everview.maintain.chunks import next_chunk
 from everview.maintain.epochs import Epochs
 from everview.maintain.leaving import drop_members, tables_left
 from everview.maintain.plans import GROUPS, Plans, commit, left_document
-from everview.maintain.rebuilding import rebuild_document, rebuilt_part, rebuilt_states, to_rebuild
+from everview.maintain.rebuilding import ask_rebuild, rebuild_document, rebuilt_part, rebuilt_states, to_rebuild
 from everview.maintain.sharing import StatesOf, joined_states, own_part
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.members import members_of
-from everview.plan.maintenance import continued
+from everview.plan.maintenance import MaintenancePlan, continued
 from everview.store.contract import StateTable, Store
 
 CHUNK = 100_000
@@ -90,6 +90,10 @@ class Builder:
         whole = whole if held is None else continued(whole, held.plan)
         names = [one.name for one in found]
         replaces = all(one.status is ViewStatus.LIVE for one in found)
+        planned_otherwise = [] if held is None or replaces else _outgrown(whole, held, self._live(target))
+        if planned_otherwise:
+            ask_rebuild(self.store, [one.id for one in planned_otherwise])
+            return self.start(target, planned_otherwise)  # what is new waits for them
         shared: dict[str, StateTable] = {}
         if replaces:
             own, rebuilt = rebuilt_part(whole, names)
@@ -315,6 +319,14 @@ class Builder:
             draft.drop_group(build.group)
 
         self.catalog.change(work)
+
+
+def _outgrown(whole: MaintenancePlan, held: BoundPlan, live: Sequence[Maintained]) -> list[Maintained]:
+    """The views whose state is not what they would be planned with now: another version of Everview has planned
+    them. They are maintained as they are, and are built anew before anything joins them."""
+    new = [step for step in whole.steps if any(state.fingerprint not in held.states for state in step.states)]
+    views = {view for step in new for view in whole.users[step.fingerprint]}
+    return [one for one in live if one.name in views]
 
 
 def _known(table: StateTable) -> StateTable:

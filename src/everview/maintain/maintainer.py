@@ -25,7 +25,7 @@ from everview.maintain.rebuilding import is_rebuilt
 from everview.maintain.tasks import EpochTask
 from everview.maintain.trimming import Trimmer
 from everview.operators.bound import BoundPlan
-from everview.plan.maintenance import continued
+from everview.plan.maintenance import continued, restricted
 from everview.store.contract import StateTable, Store, Table
 
 LEASE = "maintenance"
@@ -169,6 +169,8 @@ class Maintainer:
                 return digest
         else:
             plan = continued(self.plans.planned(definitions, live), bound.plan)
+            if any(state.fingerprint not in bound.states for step in plan.steps for state in step.states):
+                plan = restricted(bound.plan, [one.name for one in live])  # another version has planned them
             again = self.plans.bound(plan, definitions, bound.states, _refuse, group)
         before, digest = digest, self.plans.record(again)
 
