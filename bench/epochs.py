@@ -141,6 +141,12 @@ def _sums(db: everview.Database) -> tuple[int, int]:
     return int(operations), int(updates)
 
 
+def seconds_by_part(db: everview.Database) -> dict[str, float]:
+    """Seconds by part of all epochs so far, the most first."""
+    asked = "SELECT part, sum(part_seconds) FROM everview.stages GROUP BY part ORDER BY 2 DESC"
+    return {str(part): float(seconds) for part, seconds in db.sql(asked).rows()}
+
+
 def state_megabytes(store: object) -> float:
     """What views and what is remembered for them take in the store: pages of its trees that are in use."""
     assert isinstance(store, EmbeddedStore)

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 import everview
 from bench.beside import await_shown, maintained
-from bench.epochs import wrong
+from bench.epochs import seconds_by_part, wrong
 from bench.measure import seconds
 from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
 from bench.rows import Missing, number, row_of, times
@@ -112,7 +112,7 @@ def _updated(
     db.flush()
     found = []
     for size in sizes:
-        before = _parts(db)
+        before = seconds_by_part(db)
         spent = []
         for _ in range(setting.pick(7 if size <= 100 else 4, 2)):
             rows = customers.some(size)
@@ -127,17 +127,11 @@ def _updated(
             "maintain_ms": _ms(maintain),
             "again_ms": _ms(sum(again[one] for one in ("v1", "v2")[: 1 + (views == BOTH)])),
         }
-        parts = {part: (total - before.get(part, 0.0)) / len(spent) for part, total in _parts(db).items()}
+        parts = {part: (total - before.get(part, 0.0)) / len(spent) for part, total in seconds_by_part(db).items()}
         found.append((row, parts))
     mistaken = wrong(db)
     for row, parts in found:
         yield Found(row, mistaken, parts)
-
-
-def _parts(db: everview.Database) -> dict[str, float]:
-    """Seconds by part of all epochs so far."""
-    asked = "SELECT part, sum(part_seconds) FROM everview.stages GROUP BY part ORDER BY 2 DESC"
-    return {str(part): float(total) for part, total in db.sql(asked).rows()}
 
 
 def _many(customers: Customers, within: int, spread: str, how: str, statements: int) -> Found:

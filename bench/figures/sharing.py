@@ -92,7 +92,7 @@ def measure(setting: Setting) -> Iterator[Found]:
 
 def _measured(setup: Setup, count: int, how: str, setting: Setting) -> Found:
     import everview
-    from bench.epochs import in_process, state_megabytes, wrong
+    from bench.epochs import in_process, seconds_by_part, state_megabytes, wrong
 
     path = setting.folder / "store"
     streams = setup.streams(setting.quick, setting.seed)
@@ -106,7 +106,7 @@ def _measured(setup: Setup, count: int, how: str, setting: Setting) -> Found:
         writer = Writer(db, streams, operations // 2)
         writer.write(operations)
         db.flush()
-        before = _parts(db)
+        before = seconds_by_part(db)
         paces = []
         for _ in range(setting.pick(ROUNDS, 1)):
             writer.write(operations)
@@ -121,16 +121,10 @@ def _measured(setup: Setup, count: int, how: str, setting: Setting) -> Found:
             "tables": len({table.id for one in db.catalog.views() for table in one.state}),
             "state": round(state_megabytes(db.store), 1),
         }
-        spent = {part: (seconds - before.get(part, 0.0)) / len(paces) for part, seconds in _parts(db).items()}
+        spent = {part: (seconds - before.get(part, 0.0)) / len(paces) for part, seconds in seconds_by_part(db).items()}
         found = Found(row, wrong(db), spent)
     shutil.rmtree(path)
     return found
-
-
-def _parts(db: everview.Database) -> dict[str, float]:
-    """Seconds by part of all epochs so far, the most first."""
-    asked = "SELECT part, sum(part_seconds) FROM everview.stages GROUP BY part ORDER BY 2 DESC"
-    return {str(part): float(seconds) for part, seconds in db.sql(asked).rows()}
 
 
 # ------------------------------------------------------------------ telling
