@@ -15,7 +15,7 @@ from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
 from bench.workloads.synthetic import BATCH, RIGHT, Stream, Writer
 
 if TYPE_CHECKING:
-    import everview
+    pass
 
 _CALLS = (
     "count(*) AS n",
