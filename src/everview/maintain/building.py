@@ -201,9 +201,10 @@ class Builder:
         target = build.target
         if build.joined is None:
             build = self._meet(build)
-            bound = self._joined(build)
-            base = self.store.views.committed(target).epoch
-            build = self._recorded(replace(build, joined=self.plans.record(bound), base=base))
+            base = self._base(build)
+            if base is None:
+                return False
+            build = self._recorded(replace(build, joined=self.plans.record(self._joined(build)), base=base))
         assert build.joined is not None
         begun = self.store.views.begun(target)
         if build.epoch is None:
@@ -229,14 +230,27 @@ class Builder:
         goal = self.store.views.committed(build.group).frontier | reached
         build = self._as_defined(build)
         self._catch_up(build.group, build.plan, goal)
-        last = self.plans.last(build.target)
-        if build.replaces and all(map(build.builds, self._live(build.target))):
+        last = self._kept(build)
+        if last is not None:
+            self.epochs.fence(build.target, last)
+            self._catch_up(build.target, last, goal)
+        elif build.replaces:
             begun = self.store.views.begun(build.target)
             if begun is not None:
                 self.store.views.commit(build.target, begun.epoch)
-        elif last is not None and last[1].plan.views:
-            self._catch_up(build.target, last[0], goal)
         return build
+
+    def _kept(self, build: Build) -> str | None:
+        """The plan of the target, if anything that it keeps stays."""
+        last = self.plans.last(build.target)
+        if last is None or not last[1].plan.views:
+            return None
+        return None if build.replaces and all(map(build.builds, self._live(build.target))) else last[0]
+
+    def _base(self, build: Build) -> int | None:
+        """The target's epoch at which the build has met it; None where somebody has taken the target on."""
+        reached, own = self.store.views.committed(build.target), self.store.views.committed(build.group)
+        return reached.epoch if self._kept(build) is None or reached.frontier == own.frontier else None
 
     def _catch_up(self, group: str, plan: str, goal: Frontier) -> None:
         while self.epochs.step(group, plan, goal) is not None:

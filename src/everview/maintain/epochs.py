@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from everview.maintain.chunks import loaded_entries, rows_at
 from everview.maintain.metrics import Metrics, Timing
 from everview.maintain.plans import Plans
 from everview.maintain.rebuilding import replace_aside
-from everview.maintain.tasks import EpochTask
+from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.bound import QUARANTINE
 from everview.operators.clock import Clock
 from everview.operators.runner import Outcome, Runner
@@ -69,6 +69,17 @@ class Epochs:
             return None
         task = EpochTask(plan, begun=time.time())
         return self.run(self.store.views.begin(group, frontier, task.to_bytes()))
+
+    def fence(self, group: str, plan: str) -> None:
+        """Let nobody begin an epoch that was planned before now, however long ago: an epoch without work is
+        committed, after which their base is not the group's any more. Where an epoch is under way, its
+        commit will do the same."""
+        reached = self.store.views.committed(group)
+        task = EpochTask(plan, chunk=Chunk(None), begun=time.time())
+        with suppress(ConflictError):  # another one was committed this very moment
+            begun = self.store.views.begin(group, reached.frontier, task.to_bytes(), base=reached.epoch)
+            if begun.plan == task.to_bytes():
+                self.ended(begun, task, Outcome({}, {}))
 
     def run(self, begun: Begun) -> Done:
         """Do an epoch and commit it."""
@@ -157,15 +168,24 @@ def begin_next(
     nothing to do, also while somebody else does an epoch of the group. ``alone`` is asked after the frontier
     is chosen whether the logs must be read in one place.
 
-    Whoever makes views the group's own begins an epoch with another plan. Then an epoch that was
-    planned before is not begun: its base is not the group's any more."""
+    Whoever gives the group another plan commits an epoch, with views that come one that makes them the
+    group's own, with views that go a fence. We look at the group's base first, then whether somebody is
+    about to give it a plan, then at the plan. So one that was replaced since we looked is not begun, however
+    late we are: its base is not the group's any more."""
     if store.views.begun(group) is not None:
         return streamed(store, group)
     base = store.views.committed(group).epoch
-    last = plans.last(group)
-    if last is None or plans.joining(group):
+    if plans.joining(group):
         return None
-    frontier = next_frontier(store, catalog, group, operations, target)
+    last = plans.last(group)
+    if last is None:
+        return None
+    try:
+        frontier = next_frontier(store, catalog, group, operations, target)
+    except LogTrimmedError:
+        if store.views.committed(group).epoch == base:
+            raise
+        return None  # the group has gone on meanwhile, and the logs behind it
     if frontier is None:
         return None
     plan = plans.with_tables(*last, catalog.definitions())

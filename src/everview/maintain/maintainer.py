@@ -197,18 +197,22 @@ class Maintainer:
 
     def retire(self, group: str) -> bool:
         """Remove what plans that the group has left kept under prefixes of their own. False where an
-        epoch that was begun with one of them is under way: then later."""
+        epoch that was begun with one of them is under way: then later. None is begun any more after that."""
         left = self.plans.left(group)
-        begun = self.store.views.begun(group) if left else None
-        if begun is not None and group not in {known.name for known in self.catalog.groups()}:
+        if not left:
+            return True
+        last = self.plans.last(group)
+        is_there = group in {known.name for known in self.catalog.groups()}
+        if is_there:
+            self.epochs.fence(group, left[0] if last is None else last[0])
+        begun = self.store.views.begun(group)
+        if begun is not None and not is_there:
             self.store.views.commit(group, begun.epoch)  # nobody finishes the epochs of a group that is gone
         elif begun is not None and EpochTask.from_bytes(begun.plan).plan in left:
             return False
-        last = self.plans.last(group)
         for digest in left:
             drop_gone(self.store, self.plans.load(digest), None if last is None else last[1], self._of_builds())
-        if left:
-            commit(self.store, lambda _: ({}, [left_document(group, digest) for digest in left]))
+        commit(self.store, lambda _: ({}, [left_document(group, digest) for digest in left]))
         return True
 
     def _of_builds(self) -> set[int]:

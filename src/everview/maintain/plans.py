@@ -166,13 +166,22 @@ class Plans:
 
     def last(self, group: str) -> tuple[str, BoundPlan] | None:
         """The group's last plan."""
-        found = self._history(group)
-        return (found[0][0], self.load(found[0][0])) if found else None
+        return self._loaded(lambda: next((digest for digest, _ in self._history(group)), None))
 
     def at(self, group: str, epoch: int) -> BoundPlan | None:
         """The plan whose tables hold the group's views as of an epoch; None where it is forgotten."""
-        digest = self.digest_at(group, epoch)
-        return None if digest is None else self.load(digest)
+        found = self._loaded(lambda: self.digest_at(group, epoch))
+        return None if found is None else found[1]
+
+    def _loaded(self, named: Callable[[], str | None]) -> tuple[str, BoundPlan] | None:
+        """The plan that is named now, also if it is replaced and swept while we read."""
+        while (digest := named()) is not None:
+            try:
+                return digest, self.load(digest)
+            except DamagedEntryError:
+                if named() == digest:
+                    raise
+        return None
 
     def digest_at(self, group: str, epoch: int) -> str | None:
         """The same plan's digest."""

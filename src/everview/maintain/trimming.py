@@ -13,7 +13,7 @@ among the last operations nor among those of the last time that are kept for rea
 Who needs logs, and from where:
 
 - a group with views: from the frontier of its last epoch. One that lags (a lazy one, say) holds the
-  logs back for as long as it does;
+  logs back for as long as it does, and one whose views are gone until nobody can begin an epoch of it;
 - a build: from the frontier of its last chunk; of its first one from that chunk's frontier, since a
   chunk that was interrupted takes in the rows as they were there, by undoing what was written since;
 - readers: subscribers, reads of an earlier epoch, snapshots that are compared with base rows. They
@@ -31,9 +31,9 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
-from everview.catalog import Catalog, GroupKind, ViewStatus
+from everview.catalog import Catalog, GroupKind
 from everview.change.frontier import Frontier
-from everview.maintain.plans import commit
+from everview.maintain.plans import GROUPS, commit
 from everview.store.contract import Store
 
 TURN = 100_000
@@ -74,12 +74,11 @@ def set_retention(store: Store, *, operations: int | None = None, age: float | N
 
 def needed(store: Store, catalog: Catalog) -> dict[str, Frontier]:
     """From where on groups and builds need the logs; the others need nothing of them."""
-    definitions = catalog.definitions()
-    live = {one.group for one in definitions.maintained() if one.status is ViewStatus.LIVE}
+    planned = {name.removeprefix(GROUPS) for name in store.metadata.documents(GROUPS)[1]}
     found: dict[str, Frontier] = {}
-    for group in definitions.groups():
+    for group in catalog.definitions().groups():
         done, begun = store.views.committed(group.name), store.views.begun(group.name)
-        if done.epoch and (group.kind is GroupKind.BUILDING or group.name in live or begun is not None):
+        if done.epoch and (group.kind is GroupKind.BUILDING or group.name in planned or begun is not None):
             found[group.name] = done.frontier
         elif begun is not None:
             found[group.name] = begun.frontier

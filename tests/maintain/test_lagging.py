@@ -1,0 +1,178 @@
+"""Sources of a stream that lag behind what happens to the views: they begin no epoch that was planned before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everview.catalog import MAIN, Catalog
+from everview.maintain import plans
+from everview.maintain.builds import builds_of
+from everview.maintain.epochs import streamed
+from everview.maintain.maintainer import Maintainer
+from everview.maintain.tasks import EpochTask
+from everview.maintain.trimming import Trimmer
+from everview.zones.steward import Steward
+from tests.maintain.kept import Kept, kept
+from tests.maintain.lagging import Gated, Source
+from tests.maintain.test_building import ROWS, create, member, write
+
+CHANGES = {
+    "views come": member(3) + create("sums") + create("joined"),
+    "a view goes": "DROP MATERIALIZED VIEW m2",
+    "a view comes again": "DROP MATERIALIZED VIEW m2;" + member(2),
+    "a column comes": "ALTER TABLE a ADD COLUMN extra INTEGER",
+    "all go": "DROP MATERIALIZED VIEW m2; DROP MATERIALIZED VIEW m1",
+}
+MOST = 1000
+"""Calls of a source: it makes fewer."""
+SEEN_BY_OTHERS = frozenset({"begin", "commit", "drop", "trim"})
+
+
+@pytest.fixture(autouse=True)
+def processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans that one has decoded are not there for the others."""
+    monkeypatch.setattr(plans, "KEPT", 0)
+
+
+@contextmanager
+def shop(path: Path) -> Iterator[Kept]:
+    """Two views of a family, and rows that they have not seen."""
+    with kept(path, chunk=100, operations=1000) as k:
+        k.sql(ROWS + member(1) + member(2))
+        k.settle()
+        write(k, 1)
+        yield k
+
+
+def calls_of_a_source(path: Path) -> int:
+    with shop(path) as k:
+        source = Source(k.store, MOST)
+        assert source.begun is not None and source.calls[-1] == "begin"
+        return len(source.calls)
+
+
+def steward_of(k: Kept, announce: Callable[[str], None] = lambda name: None) -> Steward:
+    gated: Any = Gated(k.store, announce)
+    maintainer = Maintainer(gated, Catalog(gated.metadata, gated.views), 1000, 100)
+    maintainer.trimmer = Trimmer(gated, maintainer.catalog, every=0)
+    return Steward(maintainer, MAIN, lambda error: pytest.fail(str(error)))
+
+
+def tend(steward: Steward) -> None:
+    """Until there is nothing to do beside the stream."""
+    while steward.turn():
+        pass
+
+
+def write_one(k: Kept, number: int) -> None:
+    k.sql(f"INSERT INTO a (id, k, x, s) VALUES ({number % 13}, {number % 4}, {number % 9}, 'one')")
+
+
+def stream(k: Kept) -> None:
+    """What the stream does once its source has begun an epoch."""
+    begun = streamed(k.store, MAIN)
+    if begun is not None:
+        k.maintainer.epochs.run(begun)
+    if k.live():
+        k.check()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_source_that_lags_anywhere_begins_nothing_that_was_planned_before(tmp_path: Path, change: str) -> None:
+    for call in range(1, calls_of_a_source(tmp_path / "counted") + 1):
+        with shop(tmp_path / str(call)) as k:
+            source = Source(k.store, call)
+            k.sql(CHANGES[change])
+            tend(steward_of(k))
+            k.check_nothing_is_left()
+            write(k, 2)
+            source.go_on()
+            stream(k)
+            k.settle()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_epoch_of_a_lagging_source_comes_before_anything_that_is_done(tmp_path: Path, change: str) -> None:
+    last = calls_of_a_source(tmp_path / "counted")
+    for moment in moments(tmp_path / "steward", change):
+        with shop(tmp_path / str(moment)) as k:
+            source = Source(k.store, last)
+            k.sql(CHANGES[change])
+            calls: list[str] = []
+
+            def announce(
+                name: str, k: Kept = k, source: Source = source, calls: list[str] = calls, moment: int = moment
+            ) -> None:
+                calls.append(name)
+                if len(calls) == moment:
+                    source.go_on()
+                    stream(k)
+
+            tend(steward_of(k, announce))
+            write(k, 2)
+            k.settle()
+
+
+def moments(path: Path, change: str, *, writing: bool = False) -> list[int]:
+    """The calls of a steward that change what sources see, by number; of one that works while rows are
+    written before each of them."""
+    calls: list[str] = []
+    with shop(path) as k:
+
+        def announce(name: str) -> None:
+            calls.append(name)
+            if writing and name in SEEN_BY_OTHERS:
+                write_one(k, len(calls))
+
+        k.sql(CHANGES[change])
+        tend(steward_of(k, announce))
+    return [number for number, name in enumerate(calls, 1) if name in SEEN_BY_OTHERS]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_sources_that_look_and_go_on_at_any_two_moments_plan_nothing_that_is_out_of_date(
+    tmp_path: Path, change: str
+) -> None:
+    """Before each thing that a steward does some sources look, and stop before one of their calls; and those
+    go on that have looked before one of the things done earlier."""
+    last = calls_of_a_source(tmp_path / "counted")
+    numbers = moments(tmp_path / "steward", change, writing=True)
+    waiting: dict[int, list[Source]] = {number: [] for number in numbers}
+    planned: list[Source] = []
+    with shop(tmp_path) as k:
+        k.sql(CHANGES[change])
+        calls: list[str] = []
+
+        def announce(name: str) -> None:
+            calls.append(name)
+            if name in SEEN_BY_OTHERS:
+                write_one(k, len(calls))
+            for source in waiting.pop(len(calls), ()):
+                source.go_on()
+                if source.planned is not None:
+                    assert_up_to_date(k, *source.planned)
+                    planned.append(source)
+            if name in SEEN_BY_OTHERS:
+                for later in waiting.values():
+                    later.extend(Source(k.store, call, plans=True) for call in range(1, last + 1))
+
+        tend(steward_of(k, announce))
+    assert planned and not waiting
+
+
+def assert_up_to_date(k: Kept, task: EpochTask, base: int) -> None:
+    """An epoch that is begun now, if it is, has all views that can be read, and what it has is there."""
+    plans, reached = k.maintainer.plans, k.store.views.committed(MAIN).epoch
+    if base != reached or k.store.views.begun(MAIN) is not None:
+        return
+    joining = [build for build in builds_of(k.store) if build.joined is not None and build.base < reached]
+    assert not joining, "views have become the group's own"
+    bound = plans.load(task.plan)
+    assert {one.name for one in k.live()} <= bound.plan.by_name.keys()
+    there = {table.id for running in plans.running(MAIN) for table in running.states.values()}
+    assert {table.id for table in bound.states.values()} <= there, "what it keeps is gone"
