@@ -158,8 +158,8 @@ def test_sources_that_look_and_go_on_at_any_two_moments_plan_nothing_that_is_out
                     assert_up_to_date(k, *source.planned)
                     planned.append(source)
             if name in SEEN_BY_OTHERS:
-                for later in waiting.values():
-                    later.extend(Source(k.store, call, plans=True) for call in range(1, last + 1))
+                for later in waiting.values():  # of the definitions it reads in between it wants the schemas alone
+                    later.extend(Source(k.store, call, plans=True) for call in (*range(3, 10), last))
 
         tend(steward_of(k, announce))
     assert planned and not waiting

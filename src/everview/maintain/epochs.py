@@ -72,14 +72,15 @@ class Epochs:
 
     def fence(self, group: str, plan: str) -> None:
         """Let nobody begin an epoch that was planned before now, however long ago: an epoch without work is
-        committed, after which their base is not the group's any more. Where an epoch is under way, its
-        commit will do the same."""
-        reached = self.store.views.committed(group)
-        task = EpochTask(plan, chunk=Chunk(None), begun=time.time())
+        committed, of which there are no figures, and their base is not the group's any more. Where an epoch is
+        under way, its commit does the same. ``plan`` is for whoever finds the fence half done."""
+        views = self.store.views
+        reached = views.committed(group)
+        task = EpochTask(plan, chunk=Chunk(None), begun=time.time()).to_bytes()
         with suppress(ConflictError):  # another one was committed this very moment
-            begun = self.store.views.begin(group, reached.frontier, task.to_bytes(), base=reached.epoch)
-            if begun.plan == task.to_bytes():
-                self.ended(begun, task, Outcome({}, {}))
+            begun = views.begin(group, reached.frontier, task, base=reached.epoch)
+            if begun.plan == task:
+                views.commit(group, begun.epoch)
 
     def run(self, begun: Begun) -> Done:
         """Do an epoch and commit it."""
