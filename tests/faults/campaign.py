@@ -46,6 +46,8 @@ IMPATIENT = "Python worker failed to connect back"
 """What Spark says where a process that it has started takes longer than ten seconds: on a busy machine."""
 LOOKS = 8
 """Ticks between two snapshots of the reader."""
+VISITS = 200
+"""Ticks after which a view comes or goes, if the last one is there."""
 GROUP = 6
 """Kills in a group, at most."""
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss2m"
@@ -239,6 +241,8 @@ class Campaign:
         behind = self._reached(MAIN).operations_to(self.db.store.log.latest())
         for writer, victim in self.writers.items():
             self._learn(writer, victim.hear(PACE if behind < LAG or self._free else 0))
+        if self._ticks % VISITS == 0 and self.writers:
+            self._provoke({"join"})
         if self._ticks % LOOKS == 0:
             for report in self.reader.hear(1):
                 seen = int(report.split()[1])
@@ -339,7 +343,7 @@ class Campaign:
         self._next = self._new_driver() if self._drivers_to_come else None
 
     def _provoke(self, what: set[str]) -> None:
-        """Have views come or go, or the late one follow, for points that are passed only then."""
+        """Have views come or go, or the late one follow: some points are passed only then."""
         if self._driver.state != "running":
             return
         if "trim" in what:
