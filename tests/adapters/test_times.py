@@ -21,3 +21,16 @@ def test_the_log_tells_when_the_first_entry_after_a_frontier_was_written(store: 
     if first is not None and second is not None:
         assert before - 0.1 <= first <= second <= time.time()
     assert store.log.written_after(store.log.latest()) is None
+
+
+def test_of_what_is_trimmed_it_tells_nothing(store: Store) -> None:
+    table = store.table(define(store, "events", Schema.of({"id": "BIGINT"}, key=["id"])))
+    start = store.log.latest()
+    for id in range(20):
+        table.put({"id": id})
+    middle = store.log.latest()
+    table.put_many([{"id": id} for id in range(30)])
+    store.log.trim(middle)
+    assert store.log.written_after(start) == store.log.written_after(store.log.oldest())
+    store.log.trim(store.log.latest())
+    assert store.log.written_after(start) is None

@@ -158,6 +158,19 @@ class Kept:
                     found[one.name] = connection.table(definitions.by_id(one.on).name).to_arrow_table()
         return found
 
+    def was(self, query: str, rows: pa.Table, since: Frontier) -> bool:
+        """Whether a query over base tables has had these rows at a frontier or later."""
+        wanted = bag(rows)
+        return any(bag(self._asked(query, past)) == wanted for at, past in self._past.items() if since <= at)
+
+    def _asked(self, query: str, base: dict[str, pa.Table]) -> pa.Table:
+        with emptied() as connection:
+            for name, rows in base.items():
+                connection.register(f"rows_{name}", rows)
+                connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM "rows_{name}"')
+                connection.unregister(f"rows_{name}")
+            return connection.sql(query).to_arrow_table()
+
     def check_nothing_is_left(self) -> None:
         """Whatever is stored belongs to a plan that is run, and under it to a member that is there."""
         plans = [bound for group in self.maintainer.plans.groups() for bound in self.maintainer.plans.running(group)]

@@ -1,7 +1,7 @@
-"""A source that lags: it stops at one of its calls of the store while a maintainer goes on.
+"""Processes that lag: they stop at one of their calls of the store while a maintainer goes on.
 
 One sentence: every call of a store passes a gate, which can stop who makes it, or have something else
-happen before it, so that any two processes can be taken to any order of their calls.
+happen before it, so that two processes can be taken to any order of their calls.
 """
 
 from __future__ import annotations
@@ -43,29 +43,26 @@ class Gated:
         return called
 
 
-class Source:
-    """Begins the next epoch of the main group, and stops before its n-th call of the store until it is
-    told to go on. One that only ``plans`` remembers what it would have begun."""
+class Stopped:
+    """Work with a store that stops before its n-th call, until it is told to go on."""
 
-    def __init__(self, store: Store, stop_before: int, *, plans: bool = False) -> None:
+    def __init__(
+        self, store: Store, stop_before: int, work: Callable[[Any], object], **instead: Callable[..., Any]
+    ) -> None:
         self.calls: list[str] = []
-        self.planned: tuple[EpochTask, int] | None = None
-        """An epoch that would have been begun, and the one after which."""
-        self.begun: Begun | None = None
+        self.found: object = None
         self.failed: BaseException | None = None
         self._stop_before = stop_before
         self._stopped, self._go = threading.Event(), threading.Event()
-        gated: Any = Gated(store, self._pass, begin=self._begin if plans else store.views.begin)
-        catalog = Catalog(gated.metadata, gated.views)
 
-        def work() -> None:
+        def done() -> None:
             try:
-                self.begun = begin_next(gated, catalog, Plans(gated, catalog), MAIN, 1000)
+                self.found = work(Gated(store, self._pass, **instead))
             except BaseException as error:
                 self.failed = error
             self._stopped.set()
 
-        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread = threading.Thread(target=done, daemon=True)
         self._thread.start()
         assert self._stopped.wait(PATIENCE)
 
@@ -75,9 +72,6 @@ class Source:
             self._stopped.set()
             assert self._go.wait(PATIENCE)
 
-    def _begin(self, group: str, frontier: Frontier, plan: bytes, *, base: int) -> None:
-        self.planned = EpochTask.from_bytes(plan), base
-
     def go_on(self) -> None:
         """To the end."""
         self._go.set()
@@ -85,3 +79,22 @@ class Source:
         assert not self._thread.is_alive()
         if self.failed is not None:
             raise self.failed
+
+
+class Source(Stopped):
+    """Begins the next epoch of the main group. One that only ``plans`` remembers what it would have begun."""
+
+    def __init__(self, store: Store, stop_before: int, *, plans: bool = False) -> None:
+        self.planned: tuple[EpochTask, int] | None = None
+        """An epoch that would have been begun, and the one after which."""
+        instead = {"begin": self._begin} if plans else {}
+        super().__init__(store, stop_before, begin, **instead)
+
+    def _begin(self, group: str, frontier: Frontier, plan: bytes, *, base: int) -> None:
+        self.planned = EpochTask.from_bytes(plan), base
+
+
+def begin(store: Store) -> Begun | None:
+    """The next epoch of the main group."""
+    catalog = Catalog(store.metadata, store.views)
+    return begin_next(store, catalog, Plans(store, catalog), MAIN, 1000)

@@ -1,4 +1,5 @@
-"""Sources of a stream that lag behind what happens to the views: they begin no epoch that was planned before."""
+"""Processes that lag behind what happens to the views: sources of a stream begin no epoch that was planned before,
+and readers meet no plan that is gone."""
 
 from __future__ import annotations
 
@@ -7,18 +8,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from everview.catalog import MAIN, Catalog
-from everview.maintain import plans
+from everview.client.database import Database
+from everview.client.status import status
+from everview.maintain import Plans, plans
 from everview.maintain.builds import builds_of
 from everview.maintain.epochs import streamed
 from everview.maintain.maintainer import Maintainer
+from everview.maintain.pending import Pending
+from everview.maintain.rebuilding import ask_rebuild
 from everview.maintain.tasks import EpochTask
 from everview.maintain.trimming import Trimmer
+from everview.store.contract import Snapshot, Store
 from everview.zones.steward import Steward
 from tests.maintain.kept import Kept, kept
-from tests.maintain.lagging import Gated, Source
+from tests.maintain.lagging import Gated, Source, Stopped
 from tests.maintain.test_building import ROWS, create, member, write
 
 CHANGES = {
@@ -52,7 +59,7 @@ def shop(path: Path) -> Iterator[Kept]:
 def calls_of_a_source(path: Path) -> int:
     with shop(path) as k:
         source = Source(k.store, MOST)
-        assert source.begun is not None and source.calls[-1] == "begin"
+        assert source.found is not None and source.calls[-1] == "begin"
         return len(source.calls)
 
 
@@ -176,3 +183,87 @@ def assert_up_to_date(k: Kept, task: EpochTask, base: int) -> None:
     assert {one.name for one in k.live()} <= bound.plan.by_name.keys()
     there = {table.id for running in plans.running(MAIN) for table in running.states.values()}
     assert {table.id for table in bound.states.values()} <= there, "what it keeps is gone"
+
+
+# ------------------------------------------------------------------ readers
+
+
+def told(store: Store) -> tuple[str, ...]:
+    """The views that the status of a store tells of, those that are being built included."""
+    catalog = Catalog(store.metadata, store.views)
+    found = status(store, catalog, Plans(store, catalog))
+    built = [name for build in found.builds for name in build.views]
+    return (*(view.name for group in found.groups for view in group.views), *built)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_status_is_told_whatever_happens_meanwhile(tmp_path: Path, change: str) -> None:
+    call = 0
+    reader = None
+    while reader is None or len(reader.calls) >= call:
+        call += 1
+        with shop(tmp_path / str(call)) as k:
+            k.sql(CHANGES[change])
+            k.turn_of_build()
+            reader = Stopped(k.store, call, told)
+            tend(steward_of(k))
+            reader.go_on()
+            assert isinstance(reader.found, tuple)
+            assert "m1" in reader.found or change == "all go"
+
+
+def test_rows_to_come_are_computed_with_a_plan_that_is_swept_meanwhile(tmp_path: Path) -> None:
+    call = 0
+    reader = None
+    while reader is None or len(reader.calls) >= call:
+        call += 1
+        with shop(tmp_path / str(call)) as k, k.store.snapshot() as snapshot:
+
+            def pending(store: Store, snapshot: Snapshot = snapshot) -> int:
+                catalog = Catalog(store.metadata, store.views)
+                moved = Pending(store, catalog, Plans(store, catalog)).moved(MAIN, "m1", snapshot, snapshot.frontier)
+                return len(moved.changes)
+
+            expected = pending(k.store)
+            reader = Stopped(k.store, call, pending)
+            k.sql(CHANGES["a view goes"])
+            tend(steward_of(k))
+            reader.go_on()
+            assert reader.found == expected > 0
+
+
+QUERY = "SELECT id, x FROM a WHERE x > 1"
+READS: dict[str, Callable[[Database], pa.Table]] = {
+    "select": lambda db: db.sql("SELECT id, x FROM m1").arrow(),
+    "fresh": lambda db: db.sql("SELECT id, x FROM m1", fresh=True).arrow(),
+    "scan": lambda db: db.view("m1").scan().arrow(),
+    "snapshot": lambda db: snapshot_of(db),
+}
+
+
+def snapshot_of(db: Database) -> pa.Table:
+    with db.snapshot() as snapshot:
+        return snapshot.view("m1").scan().arrow()
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_view_is_read_whatever_happens_meanwhile(tmp_path: Path, read: str) -> None:
+    """Between two calls of a reader the view is built anew in other tables, another comes or goes, and epochs pass."""
+    call = 0
+    reader = None
+    with shop(tmp_path) as k:
+        while reader is None or len(reader.calls) >= call:
+            call += 1
+            start = k.store.views.committed(MAIN).frontier
+            reader = Stopped(k.store, call, lambda store: READS[read](Database(store)))
+            view = k.db.catalog.view("m1")
+            ask_rebuild(k.store, [view.id])
+            k.sql("DROP MATERIALIZED VIEW m3" if call % 2 == 0 else member(3))
+            write(k, call)
+            tend(steward_of(k))
+            k.maintainer.catch_up()
+            assert k.db.catalog.view("m1").state[-1] != view.state[-1]
+            reader.go_on()
+            assert isinstance(reader.found, pa.Table)
+            assert k.was(QUERY, reader.found, start), f"{reader.calls[:call]}: {reader.found}"
+        assert call > 10

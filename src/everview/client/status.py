@@ -15,6 +15,7 @@ from typing import Any
 from everview.catalog import Catalog, GroupKind
 from everview.catalog.quarantine import UNKNOWN
 from everview.change.frontier import Frontier
+from everview.errors import DamagedEntryError
 from everview.maintain import Plans
 from everview.maintain.builds import Build, builds_of
 from everview.maintain.figures import EpochFigures, Totals
@@ -179,7 +180,8 @@ def status(store: Store, catalog: Catalog, plans: Plans) -> Status:
             for group in definitions.groups()
             if group.kind is not GroupKind.BUILDING
         )
-        builds = tuple(_build(plans, snapshot, build, catalog) for build in builds_of(store))
+        asked = (_build(store, plans, snapshot, build, catalog) for build in builds_of(store))
+        builds = tuple(found for found in asked if found is not None)
         tables = tuple((table.name, snapshot.table(table).count()) for table in definitions.tables())
     return Status(groups, builds, tables, latest, unreadable, store.holder(LEASE), kept(store, catalog))
 
@@ -267,9 +269,15 @@ class Recent:
         return max(0, written - first.written) / max(self._now - first.time, 0.001)
 
 
-def _build(plans: Plans, snapshot: Snapshot, build: Build, catalog: Catalog) -> BuildState:
+def _build(store: Store, plans: Plans, snapshot: Snapshot, build: Build, catalog: Catalog) -> BuildState | None:
+    """How a build is; None where it has ended while we look."""
     names = tuple(one.name for one in catalog.definitions().maintained() if build.builds(one))
-    total = len(plans.load(build.plan).tables)
+    try:
+        total = len(plans.load(build.plan).tables)
+    except DamagedEntryError:
+        if any(one.plan == build.plan for one in builds_of(store)):
+            raise
+        return None
     chunk = build.chunk
     if build.joined is not None:
         phase = "its views become the group's own"

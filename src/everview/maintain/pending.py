@@ -107,11 +107,12 @@ class Pending:
         """What changes in a view from the snapshot's committed rows to a frontier; nothing where they
         are there already."""
         commit = snapshot.committed(group)
-        digest = self._digest(group, view, commit.epoch)
+        digest, bound = self._planned(group, view, commit.epoch)
         with self._lock:
             found = self._last.get((digest, view, commit.epoch, goal))
             if found is None:
-                found = self._dry(digest, view, snapshot, commit, commit.frontier | goal)
+                runner = self._runner(digest, bound, view)
+                found = self._dry(runner, view, snapshot, commit, commit.frontier | goal)
                 self._last[digest, view, commit.epoch, goal] = found
                 while len(self._last) > KEPT:
                     self._last.popitem(last=False)
@@ -127,13 +128,13 @@ class Pending:
             )
         commit = snapshot.committed(group)
         with self._lock:
-            return self._dry(self._digest(group, view, commit.epoch), view, snapshot, commit, goal, undo=True)
+            runner = self._runner(*self._planned(group, view, commit.epoch), view)
+            return self._dry(runner, view, snapshot, commit, goal, undo=True)
 
     def _dry(
-        self, digest: str, view: str, snapshot: Snapshot, commit: Commit, goal: Frontier, *, undo: bool = False
+        self, runner: Runner, view: str, snapshot: Snapshot, commit: Commit, goal: Frontier, *, undo: bool = False
     ) -> Moved:
         start, end = (goal, commit.frontier) if undo else (commit.frontier, goal)
-        runner = self._runner(digest, view)
         tables = list(runner.bound.tables.values())
         batches: list[LogBatch] = []
         for piece in start.slices_to(end):
@@ -144,15 +145,15 @@ class Pending:
             changes = runner.dry(snapshot, commit.epoch, batches, undo=undo).changes.get(step.fingerprint)
         return Moved(ViewReader(runner.bound, view), empty_changes(step) if changes is None else condensed(changes))
 
-    def _digest(self, group: str, view: str, epoch: int) -> str:
-        digest = self._plans.digest_at(group, epoch)
-        if digest is None or view not in self._plans.load(digest).plan.by_name:
+    def _planned(self, group: str, view: str, epoch: int) -> tuple[str, BoundPlan]:
+        found = self._plans.named_at(group, epoch)
+        if found is None or view not in found[1].plan.by_name:
             raise DefinitionError(f"{view} is not built yet", hint="it can be read when it is built")
-        return digest
+        return found
 
-    def _runner(self, digest: str, view: str) -> Runner:
+    def _runner(self, digest: str, planned: BoundPlan, view: str) -> Runner:
         """The steps of a view, ready to run; with schemas that are as new as all that is in the logs."""
-        bound = self._plans.as_defined(self._plans.load(digest), self._catalog.definitions())
+        bound = self._plans.as_defined(planned, self._catalog.definitions())
         versions = tuple(table.schema.version for table in bound.tables.values())
         kept = self._runners.get((digest, view, versions))
         if kept is None:

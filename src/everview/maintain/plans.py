@@ -170,8 +170,12 @@ class Plans:
 
     def at(self, group: str, epoch: int) -> BoundPlan | None:
         """The plan whose tables hold the group's views as of an epoch; None where it is forgotten."""
-        found = self._loaded(lambda: self.digest_at(group, epoch))
+        found = self.named_at(group, epoch)
         return None if found is None else found[1]
+
+    def named_at(self, group: str, epoch: int) -> tuple[str, BoundPlan] | None:
+        """The same plan with its digest."""
+        return self._loaded(lambda: next((digest for digest, since in self._history(group) if since <= epoch), None))
 
     def _loaded(self, named: Callable[[], str | None]) -> tuple[str, BoundPlan] | None:
         """The plan that is named now, also if it is replaced and swept while we read."""
@@ -182,10 +186,6 @@ class Plans:
                 if named() == digest:
                     raise
         return None
-
-    def digest_at(self, group: str, epoch: int) -> str | None:
-        """The same plan's digest."""
-        return next((digest for digest, since in self._history(group) if since <= epoch), None)
 
     def group_document(self, group: str, digest: str, since: int | None = None) -> bytes:
         """Of a group's next plan. ``since``: the epoch from which on its tables hold what it says;

@@ -148,9 +148,9 @@ class Log(Protocol):
         """What has been trimmed: entries at or before it are gone."""
 
     def written_after(self, start: Frontier) -> float | None:
-        """When the first entry after the frontier was written, as a time of :func:`time.time`, as far
-        as the store knows it: a few milliseconds early rather than late. None where there is no such
-        entry, or nothing is known."""
+        """When the first entry after the frontier that is not trimmed was written, as a time of
+        :func:`time.time`, as far as the store knows it: a few milliseconds early rather than late. None
+        where there is no such entry, or nothing is known."""
 
     def advance(self, start: Frontier, max_operations: int, max_bytes: int | None = None) -> Frontier:
         """The furthest cut between batches at most ``max_operations`` entries, and bytes of the log

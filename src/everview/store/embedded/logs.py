@@ -62,7 +62,8 @@ class EmbeddedLog:
 
     def written_after(self, start: Frontier) -> float | None:
         with self._handle.base.read() as transaction:
-            latest = ends(transaction, self._topology.current(transaction))
+            map_ = self._topology.current(transaction)
+            latest, start = ends(transaction, map_), start | map_.trimmed
             growing = [piece.node for piece in start.slices_to(start | latest)]
             if not growing:
                 return None
