@@ -29,12 +29,14 @@ from tests.maintain.lagging import Gated, Source, Stopped
 from tests.maintain.test_building import ROWS, create, member, write
 
 CHANGES = {
-    "views come": member(3) + create("sums") + create("joined"),
+    "views come": member(3) + create("sums") + create("ends"),
     "a view goes": "DROP MATERIALIZED VIEW m2",
     "a view comes again": "DROP MATERIALIZED VIEW m2;" + member(2),
     "a column comes": "ALTER TABLE a ADD COLUMN extra INTEGER",
-    "all go": "DROP MATERIALIZED VIEW m2; DROP MATERIALIZED VIEW m1",
+    "all go": "DROP MATERIALIZED VIEW m2; DROP MATERIALIZED VIEW m1; DROP MATERIALIZED VIEW joined",
 }
+"""What happens to views, as a user says it; and views that are built anew."""
+REBUILT = {"a view is rebuilt": ["joined"], "all are rebuilt": ["joined", "m1", "m2"]}
 MOST = 1000
 """Calls of a source: it makes fewer."""
 SEEN_BY_OTHERS = frozenset({"begin", "commit", "drop", "trim"})
@@ -48,9 +50,9 @@ def processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def shop(path: Path) -> Iterator[Kept]:
-    """Two views of a family, and rows that they have not seen."""
+    """Two views of a family and another one, and rows that they have not seen."""
     with kept(path, chunk=100, operations=1000) as k:
-        k.sql(ROWS + member(1) + member(2))
+        k.sql(ROWS + member(1) + member(2) + create("joined"))
         k.settle()
         write(k, 1)
         yield k
@@ -68,6 +70,14 @@ def steward_of(k: Kept, announce: Callable[[str], None] = lambda name: None) -> 
     maintainer = Maintainer(gated, Catalog(gated.metadata, gated.views), 1000, 100)
     maintainer.trimmer = Trimmer(gated, maintainer.catalog, every=0)
     return Steward(maintainer, MAIN, lambda error: pytest.fail(str(error)))
+
+
+def make(k: Kept, change: str) -> None:
+    """Ask for a change."""
+    if change in REBUILT:
+        ask_rebuild(k.store, [k.db.catalog.view(name).id for name in REBUILT[change]])
+    else:
+        k.sql(CHANGES[change])
 
 
 def tend(steward: Steward) -> None:
@@ -89,12 +99,12 @@ def stream(k: Kept) -> None:
         k.check()
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", [*CHANGES, *REBUILT])
 def test_a_source_that_lags_anywhere_begins_nothing_that_was_planned_before(tmp_path: Path, change: str) -> None:
     for call in range(1, calls_of_a_source(tmp_path / "counted") + 1):
         with shop(tmp_path / str(call)) as k:
             source = Source(k.store, call)
-            k.sql(CHANGES[change])
+            make(k, change)
             tend(steward_of(k))
             k.check_nothing_is_left()
             write(k, 2)
@@ -103,13 +113,13 @@ def test_a_source_that_lags_anywhere_begins_nothing_that_was_planned_before(tmp_
             k.settle()
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", [*CHANGES, *REBUILT])
 def test_the_epoch_of_a_lagging_source_comes_before_anything_that_is_done(tmp_path: Path, change: str) -> None:
     last = calls_of_a_source(tmp_path / "counted")
     for moment in moments(tmp_path / "steward", change):
         with shop(tmp_path / str(moment)) as k:
             source = Source(k.store, last)
-            k.sql(CHANGES[change])
+            make(k, change)
             calls: list[str] = []
 
             def announce(
@@ -136,12 +146,12 @@ def moments(path: Path, change: str, *, writing: bool = False) -> list[int]:
             if writing and name in SEEN_BY_OTHERS:
                 write_one(k, len(calls))
 
-        k.sql(CHANGES[change])
+        make(k, change)
         tend(steward_of(k, announce))
     return [number for number, name in enumerate(calls, 1) if name in SEEN_BY_OTHERS]
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", [*CHANGES, *REBUILT])
 def test_sources_that_look_and_go_on_at_any_two_moments_plan_nothing_that_is_out_of_date(
     tmp_path: Path, change: str
 ) -> None:
@@ -152,7 +162,7 @@ def test_sources_that_look_and_go_on_at_any_two_moments_plan_nothing_that_is_out
     waiting: dict[int, list[Source]] = {number: [] for number in numbers}
     planned: list[Source] = []
     with shop(tmp_path) as k:
-        k.sql(CHANGES[change])
+        make(k, change)
         calls: list[str] = []
 
         def announce(name: str) -> None:
@@ -196,14 +206,14 @@ def told(store: Store) -> tuple[str, ...]:
     return (*(view.name for group in found.groups for view in group.views), *built)
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", [*CHANGES, *REBUILT])
 def test_the_status_is_told_whatever_happens_meanwhile(tmp_path: Path, change: str) -> None:
     call = 0
     reader = None
     while reader is None or len(reader.calls) >= call:
         call += 1
         with shop(tmp_path / str(call)) as k:
-            k.sql(CHANGES[change])
+            make(k, change)
             k.turn_of_build()
             reader = Stopped(k.store, call, told)
             tend(steward_of(k))

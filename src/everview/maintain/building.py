@@ -224,33 +224,36 @@ class Builder:
         return True
 
     def _meet(self, build: Build) -> Build:
-        """Bring build and target to one frontier. A target without views is wherever the build is; so is
-        one of which nothing is kept, and what it has begun may be what cannot be finished."""
+        """Bring build and target to one frontier. A target without views is wherever the build is; so is one of
+        which nothing is kept, if its epochs fail: then what it has begun is closed as it is."""
         reached = self.store.views.committed(build.target).frontier
         goal = self.store.views.committed(build.group).frontier | reached
         build = self._as_defined(build)
         self._catch_up(build.group, build.plan, goal)
-        last = self._kept(build)
-        if last is not None:
-            self.epochs.fence(build.target, last)
-            self._catch_up(build.target, last, goal)
-        elif build.replaces:
-            begun = self.store.views.begun(build.target)
-            if begun is not None:
-                self.store.views.commit(build.target, begun.epoch)
+        last = self.plans.last(build.target)
+        if last is not None and last[1].plan.views:
+            try:
+                self.epochs.fence(build.target, last[0])
+                self._catch_up(build.target, last[0], goal)
+            except Exception:  # damaged state fails in any way
+                if self._keeps(build):
+                    raise
+                begun = self.store.views.begun(build.target)
+                if begun is not None:
+                    self.store.views.commit(build.target, begun.epoch)
         return build
 
-    def _kept(self, build: Build) -> str | None:
-        """The plan of the target, if anything that it keeps stays."""
+    def _keeps(self, build: Build) -> bool:
+        """Whether anything stays of what the target keeps."""
         last = self.plans.last(build.target)
-        if last is None or not last[1].plan.views:
-            return None
-        return None if build.replaces and all(map(build.builds, self._live(build.target))) else last[0]
+        replaced = build.replaces and all(map(build.builds, self._live(build.target)))
+        return last is not None and bool(last[1].plan.views) and not replaced
 
     def _base(self, build: Build) -> int | None:
         """The target's epoch at which the build has met it; None where somebody has taken the target on."""
         reached, own = self.store.views.committed(build.target), self.store.views.committed(build.group)
-        return reached.epoch if self._kept(build) is None or reached.frontier == own.frontier else None
+        met = reached.frontier == own.frontier or (reached.frontier <= own.frontier and not self._keeps(build))
+        return reached.epoch if met else None
 
     def _catch_up(self, group: str, plan: str, goal: Frontier) -> None:
         while self.epochs.step(group, plan, goal) is not None:
