@@ -13,8 +13,9 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
-from everview.catalog import Catalog, Definitions, Maintained, NamedQuery, ViewDefinition
+from everview.catalog import Catalog, Definitions, Maintained, NamedQuery, ViewDefinition, ViewStatus
 from everview.catalog.compiling import compiled_index, compiled_view
+from everview.catalog.namespace import CatalogNames
 from everview.change.schema import RESERVED
 from everview.change.types import Type
 from everview.client.evaluation import Answer, Connections, Source
@@ -24,13 +25,17 @@ from everview.client.maintenance import Maintenance
 from everview.client.result import ResultColumn
 from everview.client.system_tables import SYSTEM_RELATIONS, system_source
 from everview.client.tables import shown
+from everview.client.validating import Validation, Verdict
 from everview.client.view_rows import ViewRows
 from everview.plan.compile import CompiledView
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.namespace import fold
+from everview.sql.statements import CreateMaterializedView
 from everview.store.contract import Snapshot, Store, Table, TableReader
 
 SOURCE = f"{RESERVED}source_"
+SAMPLED = 20
+"""Rows of a table that a new view is tried on."""
 
 
 @dataclass
@@ -68,6 +73,7 @@ class Context:
     wrote: Callable[[], None] = field(default=lambda: None)
     """Called after every statement that wrote rows."""
     _compiled: dict[tuple[int, int], CompiledView] = field(default_factory=dict)
+    _validation: Validation = field(default_factory=Validation)
 
     def __post_init__(self) -> None:
         self.maintenance = Maintenance(self.store, self.catalog)
@@ -94,6 +100,31 @@ class Context:
             else:
                 self._compiled[identity] = compiled_index(found, definitions)
         return self._compiled[identity]
+
+    def validated(
+        self, statement: CreateMaterializedView, compiled: CompiledView, definitions: Definitions
+    ) -> Verdict:
+        """What comes of trying a view's plan on some rows of what it reads, and on others."""
+        names = CatalogNames(definitions)
+        return self._validation.of(statement, compiled, names, lambda: self._some_rows(compiled, definitions))
+
+    def _some_rows(self, compiled: CompiledView, definitions: Definitions) -> dict[str, pa.Table]:
+        found: dict[str, pa.Table] = {}
+        with self.store.snapshot() as snapshot:
+            for source in compiled.sources:
+                one = definitions.find(source.name)
+                if isinstance(one, Table):
+                    batches = snapshot.table(one).scan()
+                elif isinstance(one, ViewDefinition) and one.status is ViewStatus.LIVE:
+                    epoch = snapshot.committed(one.group).epoch
+                    batches = self.views.at(one, epoch).matching(snapshot, epoch, None)
+                else:
+                    continue
+                first = next(iter(batches), None)
+                if first is not None and len(first):
+                    columns = [column.name for column in source.columns]
+                    found[source.name] = pa.Table.from_batches([first[:SAMPLED]]).select(columns)
+        return found
 
     def answer(
         self,

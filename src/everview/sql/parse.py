@@ -24,10 +24,11 @@ from everview.errors import SqlError, SqlRefusedError, SqlSyntaxError
 from everview.sql import commands, definitions, writes
 from everview.sql.dialects import DEFAULT, reader, too_deep
 from everview.sql.parameters import Parameters, Values
+from everview.sql.own_parse import parse_tree
 from everview.sql.positions import error_at, otherwise_at
 from everview.sql.quiet import quiet
 from everview.sql.split import Piece, stretch
-from everview.sql.statements import SetDialect, Statement
+from everview.sql.statements import OwnWords, SetDialect, Statement
 
 _OWN: dict[str, Callable[[Piece], Statement]] = {
     "SHOW": commands.read_show,
@@ -38,7 +39,6 @@ _OWN: dict[str, Callable[[Piece], Statement]] = {
 }
 
 _READ: tuple[tuple[type[exp.Expr], Callable[[Piece, exp.Expr], Statement]], ...] = (
-    (exp.Create, definitions.read_create),
     (exp.Alter, definitions.read_alter),
     (exp.Drop, definitions.read_drop),
     (exp.Insert, writes.read_insert),
@@ -111,11 +111,41 @@ def _read(piece: Piece, parameters: Parameters) -> Statement:
         return _OWN[word](piece)
     if word not in _BEGINNINGS:
         raise _unknown(piece)
+    if word == "CREATE":
+        return _create(piece, parameters)
     tree = parameters.fill(piece.tree())
     for kind, read in _READ:
         if isinstance(tree, kind):
             return read(piece, tree)
     raise _unknown(piece)
+
+
+def _create(piece: Piece, parameters: Parameters) -> Statement:
+    """A definition. The query of a materialized view need not be read here if DuckDB reads it."""
+    try:
+        tree = piece.tree()
+    except SqlSyntaxError:
+        words = _words(piece, parameters, is_read=False) if _is_materialized_view(piece) else None
+        if words is None or parse_tree(words.text) is None:
+            raise
+        heading = piece.heading()
+        return definitions.read_create(heading, heading.tree(), words)
+    words = _words(piece, parameters) if _is_materialized_view(piece) else None
+    tree = parameters.fill(tree)
+    if not isinstance(tree, exp.Create):
+        raise _unknown(piece)
+    return definitions.read_create(piece, tree, words)
+
+
+def _is_materialized_view(piece: Piece) -> bool:
+    return piece.reader.name == DEFAULT and "MATERIALIZED" in (piece.word(1), piece.word(3))
+
+
+def _words(piece: Piece, parameters: Parameters, is_read: bool = True) -> OwnWords | None:
+    at = piece.query_at
+    if at is None:
+        return None
+    return OwnWords(parameters.filled(piece.tokens[at:], piece.source), piece.tokens[at].start, is_read)
 
 
 def _refuse_surrogates(text: str) -> None:

@@ -81,6 +81,24 @@ class Piece:
         """The first token behind the one at an offset."""
         return next((token for token in self.tokens if token.start > offset), None)
 
+    @property
+    def query_at(self) -> int | None:
+        """The number of the token at which the query of a CREATE … AS begins."""
+        depth = 0
+        for index, token in enumerate(self.tokens):
+            depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+            if depth == 0 and self.word(index) == "AS" and index + 1 < len(self.tokens):
+                return index + 1
+        return None
+
+    def heading(self) -> Piece:
+        """The statement with the shortest query there is, for where its own cannot be read."""
+        at = self.query_at
+        kept = self.source[: self.tokens[at].start if at is not None else self.end]
+        start = self.tokens[0].start
+        text = " " * start + kept[start:] + "SELECT 1"
+        return Piece(self.reader, tuple(self.reader.tokens(text)), text)
+
     def check_characters(self) -> None:
         """Refuse what sqlglot lets pass: odd characters in names, and 0x1F, which is a number
         there and 0 with the alias x1F in DuckDB."""

@@ -177,11 +177,14 @@ def create_text(found: Table | ViewDefinition | NamedQuery | IndexDefinition, de
         return _table_text(found)
     if isinstance(found, IndexDefinition):
         return f"CREATE INDEX {name} ON {quoted(definitions.by_id(found.on).name)} ({_listed(found.columns)})"
-    query = to_sql(recorded_query(found.sql), pretty=True)
     names = [column.name for column in found.columns]
     seen = found.seen if isinstance(found, ViewDefinition) else None
-    own = check(recorded_query(found.sql), CatalogNames(definitions, seen), found.sql, allow_volatile=True)
-    columns = "" if [one for one, _ in own.columns] == names else f" ({_listed(names)})"
+    if isinstance(found, ViewDefinition) and found.verbatim:
+        query, columns = found.words, f" ({_listed(names)})"
+    else:
+        query = to_sql(recorded_query(found.sql), pretty=True)
+        own = check(recorded_query(found.sql), CatalogNames(definitions, seen), found.sql, allow_volatile=True)
+        columns = "" if [one for one, _ in own.columns] == names else f" ({_listed(names)})"
     if isinstance(found, NamedQuery):
         return f"CREATE VIEW {name}{columns} AS\n{query}"
     options = ", ".join(f"{option} = '{value}'" for option, value in found.options.items())

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from everview.change.schema import ROW_ID
-from everview.change.types import BIGINT, UUID, Kind, Type
+from everview.change.types import BIGINT, UUID, VARCHAR, Kind, Type
 from everview.plan.build import joins, lateral, queries, reevaluate, subqueries
 from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.build.scopes import (
@@ -281,8 +281,8 @@ def scan(context: Context, source: exp.Table) -> Scan:
         raise NoOperator(f"the table {source.name}", source)
     columns = [Field(column.name, column.type, column.nullable) for column in found.columns]
     if found.bag:
-        # A table's rows have ids of their own; of a view the number stands for its row key, whatever that is.
-        columns.append(Field(ROW, UUID if found.kind == "table" else BIGINT, nullable=False, hidden=True))
+        # A table's rows have ids of their own; of a view it is the text of its row key, whatever that is.
+        columns.append(Field(ROW, UUID if found.kind == "table" else VARCHAR, nullable=False, hidden=True))
     alias = context.names.source(source.alias_or_name, [column.name for column in columns])
     return Scan(found.name, alias, tuple(columns), (ROW,) if found.bag else found.key)
 
