@@ -271,6 +271,9 @@ _ALIASES = {
     "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
 }
 
+_NULL = '"NULL'
+"""What DuckDB calls the type of a bare NULL, ``"NULL"``: nothing but nulls, which are held as INTEGERs."""
+
 _TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([A-Za-z_][A-Za-z_0-9]*)|(\d+)|([(),\[\]]))')
 
 
@@ -320,6 +323,8 @@ def _parse_plain(text: str, name: str, rest: list[str]) -> tuple[Type, list[str]
         numbers, rest = _parse_numbers(text, rest)
         precision, scale = [*numbers, 0][:2] if numbers else (18, 3)
         return decimal(precision, scale), rest
+    if name == _NULL:
+        return INTEGER, rest
     if name in Kind.__members__ and name != "LIST":
         if name == "VARCHAR":
             _, rest = _parse_numbers(text, rest)

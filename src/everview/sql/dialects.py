@@ -1,14 +1,10 @@
 """How text is read into trees: the dialect Everview speaks, and those it reads besides.
 
-One sentence: every tree that leaves this module means what DuckDB means under Everview's
-fixed settings, whatever dialect it was written in, and knows where in the original text its
-names stand.
+One sentence: every tree that leaves this module means what DuckDB means by it, whatever dialect it
+was written in, and knows where in the original text its names stand.
 
-**Everview's own dialect** (:mod:`everview.sql.own_dialect`) is DuckDB's with three settings, of
-which sqlglot has to know when it reads and when it writes: integers divide to integers, a division
-by zero is NULL, and nulls sort last ascending and first descending. So trees are turned into text with
-:func:`to_sql`, never with sqlglot's own ``duckdb``: that one takes ``a DESC NULLS LAST`` for
-the default, writes ``a DESC``, and under our settings the nulls come first.
+**Everview's own dialect** (:mod:`everview.sql.own_dialect`) is DuckDB's, where sqlglot reads it otherwise
+put right. So trees are turned into text with :func:`to_sql`, never with sqlglot's own ``duckdb``.
 
 **Other dialects** are read by sqlglot, written as Everview's text and read again::
 
@@ -52,7 +48,7 @@ DEFAULT = "duckdb"
 
 
 def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
-    """The text of a tree, for DuckDB under the fixed settings."""
+    """The text of a tree, for DuckDB."""
     try:
         return tree.sql(dialect=Everview, pretty=pretty, unsupported_level=ErrorLevel.RAISE)
     except RecursionError:

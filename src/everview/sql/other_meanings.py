@@ -5,6 +5,7 @@ meaning is put right here, or refused, before a text becomes DuckDB's.
 
 | dialects | there | becomes |
 |---|---|---|
+| PostgreSQL's, SQLite, T-SQL, … | integers divide to integers | ``a // b`` |
 | MySQL's, Spark's, BigQuery, T-SQL | ``dayofweek`` of a Sunday is 1 | ``dayofweek(d) + 1`` |
 | MySQL's, Spark's | ``weekday`` of a Monday is 0 | ``isodow(d) - 1`` |
 | MySQL's, ClickHouse | ``length`` counts bytes | ``strlen(s)`` |
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlglot import exp
+from sqlglot import Dialects, exp
 
 from everview.errors import SqlRefusedError
 from everview.sql.positions import error_at, offset_of
@@ -32,12 +33,15 @@ _SPARK = frozenset({"spark", "spark2", "databricks", "hive"})
 _TSQL = frozenset({"tsql", "fabric"})
 
 
+_ALL = frozenset(dialect.value for dialect in Dialects if dialect.value)
+
+
 def with_our_meaning(tree: exp.Expr, dialect: str, text: str) -> exp.Expr:
     """A copy of a tree, as it was read in another dialect, that means the same once written as DuckDB's."""
     holder = exp.Paren(this=tree.copy())
     for dialects, change in _CHANGES:
         if dialect in dialects:
-            for node in reversed(list(holder.find_all(exp.Func, exp.Like, exp.DPipe, exp.Literal))):
+            for node in reversed(list(holder.find_all(exp.Func, exp.Like, exp.DPipe, exp.Div, exp.Literal))):
                 try:
                     changed = change(node)
                 except _NoCounterpart as reason:
@@ -54,6 +58,16 @@ def with_our_meaning(tree: exp.Expr, dialect: str, text: str) -> exp.Expr:
 
 class _NoCounterpart(Exception):
     """There is nothing in DuckDB that means the same: what is wrong, and what to write."""
+
+
+def _divided_by_type(node: exp.Expr) -> exp.Expr | None:
+    """DuckDB's ``//`` goes by the types of what it divides: integers to an integer, all else exactly."""
+    if not isinstance(node, exp.Div) or not node.args.get("typed"):
+        return None
+    divisor = node.expression.copy()
+    if node.args.get("safe"):
+        divisor = exp.Nullif(this=divisor, expression=exp.Literal.number(0))
+    return exp.IntDiv(this=node.this.copy(), expression=divisor)
 
 
 def _sunday_is_one(node: exp.Expr) -> exp.Expr | None:
@@ -111,6 +125,7 @@ def _empty_is_null(node: exp.Expr) -> exp.Expr | None:
 
 
 _CHANGES: tuple[tuple[frozenset[str], Callable[[exp.Expr], exp.Expr | None]], ...] = (
+    (_ALL, _divided_by_type),
     (_MYSQL | _SPARK | _TSQL | {"bigquery"}, _sunday_is_one),
     (_MYSQL | _SPARK, _monday_is_zero),
     (_MYSQL | {"clickhouse"}, _length_in_bytes),

@@ -1,4 +1,4 @@
-"""Everview's own dialect: DuckDB's SQL under the fixed settings, as sqlglot reads and writes it.
+"""Everview's own dialect: DuckDB's SQL, as sqlglot reads and writes it.
 
 One sentence: where sqlglot reads DuckDB's words otherwise than DuckDB, or cannot read them, its parser
 is put right here.
@@ -39,11 +39,7 @@ _UNIT = re.compile(
 
 
 class Everview(DuckDB):
-    """DuckDB's SQL under Everview's fixed settings."""
-
-    NULL_ORDERING = "nulls_are_large"
-    TYPED_DIVISION = True
-    SAFE_DIVISION = True
+    """DuckDB's SQL, as DuckDB reads it."""
 
     class Tokenizer(DuckDB.Tokenizer):
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]

@@ -111,9 +111,7 @@ def ordered(order: exp.Expr | None) -> list[exp.Ordered]:
 
 
 def as_sort(by: Expr, part: exp.Ordered) -> Sort:
-    descending = bool(part.args.get("desc"))
-    first = part.args.get("nulls_first")
-    return Sort(compared_by(by), descending, descending if first is None else bool(first))
+    return Sort(compared_by(by), bool(part.args.get("desc")), bool(part.args.get("nulls_first")))
 
 
 def by_key(relation: Relation, order: Sequence[Sort] = ()) -> tuple[Sort, ...]:
