@@ -19,8 +19,10 @@ from everview.change.schema import Column
 from everview.check.compare import Comparison
 from everview.sql.settings import closed_at_exit, connect
 
-PATIENCE = 2.0
+PATIENCE = 0.5
 """Seconds after which a query is given up."""
+MEMORY = "200MB"
+"""What a query may take: one that makes a series up to its greatest value has no answer here."""
 
 
 class Asking:
@@ -28,7 +30,7 @@ class Asking:
 
     def __init__(self) -> None:
         self._connection = connect()
-        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute(f"SET enable_external_access = false; SET memory_limit = '{MEMORY}'")
         closed_at_exit(self)
 
     def close(self) -> None:
