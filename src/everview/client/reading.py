@@ -31,6 +31,7 @@ from everview.plan.compile import CompiledView
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.namespace import fold
 from everview.sql.statements import CreateMaterializedView
+from everview.sql.words import Worded
 from everview.store.contract import Snapshot, Store, Table, TableReader
 
 SOURCE = f"{RESERVED}source_"
@@ -158,6 +159,22 @@ class Context:
                 sources[name] = self._view_source(found, snapshot, table)
             table.set("this", exp.to_identifier(name, quoted=True))
         return Answer(self.connections, around(to_sql(query)), columns, sources)
+
+    def answer_in_words(self, query: Worded, definitions: Definitions, snapshot: Snapshot) -> Answer:
+        """Evaluate the user's own words over the tables and views of a snapshot."""
+        sources: dict[str, Source] = {}
+        given: dict[str, str] = {}
+        for number, relation in enumerate(query.uses):
+            name = f"{SOURCE}{number}"
+            found = definitions.find(relation.name)
+            node = exp.to_table(relation.name)
+            if isinstance(found, Table):
+                sources[name] = _table_source(found, snapshot.table(found), node, hidden=False)
+            else:
+                assert isinstance(found, ViewDefinition)
+                sources[name] = self._view_source(found, snapshot, node)
+            given[relation.name] = f"SELECT * FROM {name}"
+        return Answer(self.connections, query.over(given), result_columns(query.columns), sources)
 
     def _view_source(self, view: ViewDefinition, snapshot: Snapshot, table: exp.Table) -> Source:
         kinds = {column.name: column.type for column in view.columns}

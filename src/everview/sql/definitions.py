@@ -22,19 +22,17 @@ from everview.sql.statements import (
     DropIndex,
     DropTable,
     DropView,
-    OwnWords,
     Statement,
 )
 from everview.sql.writes import query
 
 
-def read_create(piece: Piece, tree: exp.Expr, words: OwnWords | None = None) -> Statement:
-    """``words`` are those of the query, where it is DuckDB's SQL."""
+def read_create(piece: Piece, tree: exp.Expr) -> Statement:
     kind = str(tree.args.get("kind", "")).upper()
     if kind == "TABLE":
         return _create_table(piece, tree)
     if kind == "VIEW":
-        return _create_view(piece, tree, words)
+        return _create_view(piece, tree)
     if kind == "INDEX":
         return _create_index(piece, tree)
     raise piece.refuse(
@@ -93,7 +91,7 @@ def read_alter(piece: Piece, tree: exp.Expr) -> AddColumn:
 # ------------------------------------------------------------------ views
 
 
-def _create_view(piece: Piece, tree: exp.Expr, words: OwnWords | None) -> CreateMaterializedView | CreateView:
+def _create_view(piece: Piece, tree: exp.Expr) -> CreateMaterializedView | CreateView:
     properties = tree.args["properties"].expressions if tree.args.get("properties") else []
     materialized = any(isinstance(node, exp.MaterializedProperty) for node in properties)
     what = "a materialized view" if materialized else "a view"
@@ -117,9 +115,7 @@ def _create_view(piece: Piece, tree: exp.Expr, words: OwnWords | None) -> Create
     replaces, keeps = bool(tree.args.get("replace")), bool(tree.args.get("exists"))
     with piece.placed(target):
         if materialized:
-            return CreateMaterializedView(
-                name, asked, columns, options, or_replace=replaces, if_not_exists=keeps, words=words
-            )
+            return CreateMaterializedView(name, asked, columns, options, or_replace=replaces, if_not_exists=keeps)
         return CreateView(name, asked, columns, or_replace=replaces, if_not_exists=keeps)
 
 

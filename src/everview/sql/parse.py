@@ -39,6 +39,7 @@ _OWN: dict[str, Callable[[Piece], Statement]] = {
 }
 
 _READ: tuple[tuple[type[exp.Expr], Callable[[Piece, exp.Expr], Statement]], ...] = (
+    (exp.Create, definitions.read_create),
     (exp.Alter, definitions.read_alter),
     (exp.Drop, definitions.read_drop),
     (exp.Insert, writes.read_insert),
@@ -111,41 +112,31 @@ def _read(piece: Piece, parameters: Parameters) -> Statement:
         return _OWN[word](piece)
     if word not in _BEGINNINGS:
         raise _unknown(piece)
-    if word == "CREATE":
-        return _create(piece, parameters)
-    tree = parameters.fill(piece.tree())
+    tree, words = _tree(piece, parameters)
     for kind, read in _READ:
         if isinstance(tree, kind):
-            return read(piece, tree)
+            return replace(read(piece, tree), words=words)
     raise _unknown(piece)
 
 
-def _create(piece: Piece, parameters: Parameters) -> Statement:
-    """A definition. The query of a materialized view need not be read here if DuckDB reads it."""
+def _tree(piece: Piece, parameters: Parameters) -> tuple[exp.Expr, OwnWords | None]:
+    """A statement as it is read, and the words of its query. A query that DuckDB reads and sqlglot does not is
+    nothing but words; in the tree another stands for it."""
+    at = piece.query_at if piece.reader.name == DEFAULT else None
     try:
-        tree = piece.tree()
+        tree = parameters.fill(piece.tree())
     except SqlSyntaxError:
-        words = _words(piece, parameters, is_read=False) if _is_materialized_view(piece) else None
+        words = _words(piece, at, parameters)
         if words is None or parse_tree(words.text) is None:
             raise
-        heading = piece.heading()
-        return definitions.read_create(heading, heading.tree(), words)
-    words = _words(piece, parameters) if _is_materialized_view(piece) else None
-    tree = parameters.fill(tree)
-    if not isinstance(tree, exp.Create):
-        raise _unknown(piece)
-    return definitions.read_create(piece, tree, words)
+        return piece.with_query("SELECT 1").tree(), replace(words, is_read=False)
+    return tree, _words(piece, at, parameters)
 
 
-def _is_materialized_view(piece: Piece) -> bool:
-    return piece.reader.name == DEFAULT and "MATERIALIZED" in (piece.word(1), piece.word(3))
-
-
-def _words(piece: Piece, parameters: Parameters, is_read: bool = True) -> OwnWords | None:
-    at = piece.query_at
+def _words(piece: Piece, at: int | None, parameters: Parameters) -> OwnWords | None:
     if at is None:
         return None
-    return OwnWords(parameters.filled(piece.tokens[at:], piece.source), piece.tokens[at].start, is_read)
+    return OwnWords(parameters.filled(piece.tokens[at:], piece.source), piece.tokens[at].start)
 
 
 def _refuse_surrogates(text: str) -> None:

@@ -23,6 +23,8 @@ from everview.errors import DefinitionError, SqlError, SqlRefusedError, SqlSynta
 from everview.sql.dialects import DEFAULT, Reader
 from everview.sql.positions import STATEMENT, Position, error_at, offset_of, position
 
+QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
+"""What a query begins with."""
 _SET_DIALECT = re.compile(r"\bset\s+dialect\b[^;]*;", re.IGNORECASE)
 _MISSING = re.compile(r"Missing (.+) from \d+:(\d+)")
 _QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER, TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING})
@@ -83,7 +85,9 @@ class Piece:
 
     @property
     def query_at(self) -> int | None:
-        """The number of the token at which the query of a CREATE … AS begins."""
+        """The number of the token at which the statement's query begins; None where it has none."""
+        if self.word(0) != "CREATE":
+            return 0 if self.word(0) in QUERIES else None
         depth = 0
         for index, token in enumerate(self.tokens):
             depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
@@ -91,12 +95,11 @@ class Piece:
                 return index + 1
         return None
 
-    def heading(self) -> Piece:
-        """The statement with the shortest query there is, for where its own cannot be read."""
-        at = self.query_at
-        kept = self.source[: self.tokens[at].start if at is not None else self.end]
-        start = self.tokens[0].start
-        text = " " * start + kept[start:] + "SELECT 1"
+    def with_query(self, query: str) -> Piece:
+        """The statement with another query in the place of its own."""
+        start, at = self.tokens[0].start, self.query_at
+        kept = self.source[start : self.tokens[at].start if at is not None else self.end]
+        text = f"{' ' * start}{kept}{query}"
         return Piece(self.reader, tuple(self.reader.tokens(text)), text)
 
     def check_characters(self) -> None:

@@ -28,15 +28,6 @@ Option: TypeAlias = str | int | float | bool
 
 
 @dataclass(frozen=True)
-class Statement:
-    """What all statements have."""
-
-    text: str = field(default="", kw_only=True, compare=False, repr=False)
-    at: Position = field(default=START, kw_only=True, compare=False, repr=False)
-    source: str = field(default="", kw_only=True, compare=False, repr=False)
-
-
-@dataclass(frozen=True)
 class OwnWords:
     """A query to the letter, with its parameters filled in."""
 
@@ -45,6 +36,17 @@ class OwnWords:
     """Where it begins in the text around it."""
     is_read: bool = True
     """Whether our parser reads it too; otherwise there is nothing but these words."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What all statements have."""
+
+    text: str = field(default="", kw_only=True, compare=False, repr=False)
+    at: Position = field(default=START, kw_only=True, compare=False, repr=False)
+    source: str = field(default="", kw_only=True, compare=False, repr=False)
+    words: OwnWords | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """Its query as it was written, where it was written in DuckDB's SQL."""
 
 
 # ------------------------------------------------------------------ tables
@@ -115,8 +117,6 @@ class CreateMaterializedView(Statement):
     options: Mapping[str, Option] = field(default_factory=dict, hash=False)
     or_replace: bool = False
     if_not_exists: bool = False
-    words: OwnWords | None = field(default=None, compare=False, repr=False)
-    """The query as it was written, where it was written in DuckDB's SQL."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", dict(self.options))

@@ -60,13 +60,14 @@ def _listed(columns: object) -> str:
     return f"({', '.join(_quoted(column.name) for column in columns)})"
 
 
-def worded(words: str, namespace: Namespace, text: str, start: int) -> Worded:
+def worded(words: str, namespace: Namespace, text: str, start: int, *, is_view: bool = True) -> Worded:
     """The query that ``words``, which stand in ``text`` from ``start`` on, are to DuckDB. Raises an
-    :class:`EverviewError` where they can be no view."""
+    :class:`EverviewError` where they can be no view; an ad hoc SELECT may be volatile, and two of its columns
+    may have one name."""
     tree = parse_tree(words)
     if tree is None:
         raise error_at(SqlError, text, start, "DuckDB does not read a query in these words")
-    found = _Reading(namespace, text, start)
+    found = _Reading(namespace, text, start, is_view)
     found.visit(tree)
     if found.qualified:
         words = _MAIN.sub("", words)
@@ -81,7 +82,8 @@ def worded(words: str, namespace: Namespace, text: str, start: int) -> Worded:
         raise error_at(SqlError, text, start, "the query cannot be evaluated", why=described.message.partition("\n")[0])
     own = typer().attempt(words, inputs)  # SELECT * of a query gives equal names other ones
     names = own.names if isinstance(own, Described) else described.names
-    _refuse_duplicates(names, text, start)
+    if is_view:
+        _refuse_duplicates(names, text, start)
     typed = described.typed()
     return Worded(words, tuple((name, kind) for name, (_, kind) in zip(names, typed, strict=True)), uses, named)
 
@@ -103,6 +105,7 @@ class _Reading:
     namespace: Namespace
     text: str
     start: int
+    is_view: bool
     uses: dict[str, Relation] = field(default_factory=dict)
     named: dict[str, Relation] = field(default_factory=dict)
     qualified: bool = False
@@ -117,15 +120,19 @@ class _Reading:
                 self._table_function(node)
             elif node.get("type") == "SHOW_REF":
                 raise self._error(node, "a view reads tables and views", hint="write SELECT …")
-            elif node.get("class") in ("FUNCTION", "WINDOW") and node["function_name"].lower() in volatile_names():
-                name = node["function_name"].lower()
-                raise self._volatile(node, f"{name}()", reason_of(name))
-            elif node.get("class") == "COLUMN_REF" and _keyword(node):
-                raise self._volatile(node, _keyword(node), reason_of(_keyword(node)))
-            if "sample" in node:
-                raise self._volatile(node, "sampling", SAMPLE)
             if "at_clause" in node:
                 raise self._error(node, "a query reads the present", hint="leave AT (…) out")
+            if self.is_view:
+                self._refuse_volatile(node)
+
+    def _refuse_volatile(self, node: Json) -> None:
+        if node.get("class") in ("FUNCTION", "WINDOW") and node["function_name"].lower() in volatile_names():
+            name = node["function_name"].lower()
+            raise self._volatile(node, f"{name}()", reason_of(name))
+        if node.get("class") == "COLUMN_REF" and _keyword(node):
+            raise self._volatile(node, _keyword(node), reason_of(_keyword(node)))
+        if "sample" in node:
+            raise self._volatile(node, "sampling", SAMPLE)
 
     def _table(self, node: Json, defined: set[str]) -> None:
         name, schema = str(node["table_name"]), str(node.get("schema_name", ""))
