@@ -60,7 +60,7 @@ class Asking:
         """Whether two bags of rows are the same but for the last digits of floating-point numbers."""
         with self._given({"__expected": expected, "__found": found}):
             compared = Comparison(columns, None, exact=False, samples=0).of(self._connection, "__expected", "__found")
-        return not (compared.missing or compared.extra or compared.differing)
+        return not compared.differs
 
     @contextmanager
     def _given(self, tables: Mapping[str, pa.Table]) -> Iterator[None]:

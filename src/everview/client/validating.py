@@ -94,7 +94,7 @@ class _Question:
         """The user's own words, or, where they say what is not DuckDB's, what they mean."""
         if view.words is not None:
             try:
-                query = worded(view.words.text, names, view.source, view.words.start)
+                query = worded(view.words.text, names, view.source, view.words.start, allow_duplicates=True)
             except EverviewError:
                 pass
             else:

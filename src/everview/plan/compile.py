@@ -26,6 +26,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from sqlglot import exp
+
 from everview.change.schema import Column
 from everview.change.types import parse_type
 from everview.errors import DefinitionError, EverviewError, SqlRefusedError, UnknownObjectError
@@ -38,7 +40,7 @@ from everview.plan.notices import notices_of
 from everview.plan.relations import Relation, Sort, outline, project
 from everview.plan.rules import rewrite
 from everview.sql import namespace
-from everview.sql.check import check
+from everview.sql.check import Checked, check
 from everview.sql.dialects import to_sql, too_deep
 from everview.sql.namespace import Namespace, nearest
 from everview.sql.options import ROUNDS
@@ -170,7 +172,7 @@ def in_own_words(
 ) -> CompiledView:
     """The view as one re-evaluation of the user's words."""
     assert view.words is not None
-    query = worded(view.words.text, names, view.source, view.words.start)
+    query = worded(view.words.text, names, view.source, view.words.start, allow_duplicates=bool(view.columns))
     built = verbatim(query, typer(), view.source, view.words.start, reason)
     relation, order = _renamed(view, built)
     _refuse_notices(view, built.notices, on_reevaluation)
@@ -181,7 +183,7 @@ def in_own_words(
 def _planned(
     view: CreateMaterializedView, names: Namespace, trace: Trace | None, on_reevaluation: OnReevaluation
 ) -> CompiledView:
-    checked = check(view.query, names, view.source)
+    checked = _checked(view, names)
     built = build(checked, typer(), view.source, int(view.options.get("recursion_limit", ROUNDS)))
     relation, order = _renamed(view, built)
     if trace is not None:
@@ -200,6 +202,20 @@ def _planned(
         sources=checked.uses,
         meaning=to_sql(checked.tree),
     )
+
+
+def _checked(view: CreateMaterializedView, names: Namespace) -> Checked:
+    """The query, checked. Two columns may have one name if the view names its columns: then they get those
+    names before anything is made of them."""
+    if not view.columns:
+        return check(view.query, names, view.source, words=view.words)
+    checked = check(view.query, names, view.source, words=view.words, allow_duplicates=True)
+    folded = [namespace.fold(name) for name, _ in checked.columns]
+    if len(set(folded)) == len(folded) or len(folded) != len(view.columns):
+        return checked
+    named = [exp.to_identifier(name, quoted=True) for name in view.columns]
+    rows = exp.Subquery(this=view.query.copy(), alias=exp.TableAlias(this=exp.to_identifier("named"), columns=named))
+    return check(exp.select(*(exp.column(name.copy()) for name in named)).from_(rows), names, view.source)
 
 
 def _refuse_notices(

@@ -60,14 +60,22 @@ def _listed(columns: object) -> str:
     return f"({', '.join(_quoted(column.name) for column in columns)})"
 
 
-def worded(words: str, namespace: Namespace, text: str, start: int, *, is_view: bool = True) -> Worded:
+def worded(
+    words: str,
+    namespace: Namespace,
+    text: str,
+    start: int,
+    *,
+    allow_volatile: bool = False,
+    allow_duplicates: bool = False,
+) -> Worded:
     """The query that ``words``, which stand in ``text`` from ``start`` on, are to DuckDB. Raises an
-    :class:`EverviewError` where they can be no view; an ad hoc SELECT may be volatile, and two of its columns
-    may have one name."""
+    :class:`EverviewError` where they can be no view; an ad hoc SELECT may be volatile, and where its columns are
+    not called by their names two may have one."""
     tree = parse_tree(words)
     if tree is None:
         raise error_at(SqlError, text, start, "DuckDB does not read a query in these words")
-    found = _Reading(namespace, text, start, is_view)
+    found = _Reading(namespace, text, start, allow_volatile)
     found.visit(tree)
     if found.qualified:
         words = _MAIN.sub("", words)
@@ -82,7 +90,7 @@ def worded(words: str, namespace: Namespace, text: str, start: int, *, is_view: 
         raise error_at(SqlError, text, start, "the query cannot be evaluated", why=described.message.partition("\n")[0])
     own = typer().attempt(words, inputs)  # SELECT * of a query gives equal names other ones
     names = own.names if isinstance(own, Described) else described.names
-    if is_view:
+    if not allow_duplicates:
         _refuse_duplicates(names, text, start)
     typed = described.typed()
     return Worded(words, tuple((name, kind) for name, (_, kind) in zip(names, typed, strict=True)), uses, named)
@@ -105,7 +113,7 @@ class _Reading:
     namespace: Namespace
     text: str
     start: int
-    is_view: bool
+    allow_volatile: bool
     uses: dict[str, Relation] = field(default_factory=dict)
     named: dict[str, Relation] = field(default_factory=dict)
     qualified: bool = False
@@ -122,7 +130,7 @@ class _Reading:
                 raise self._error(node, "a view reads tables and views", hint="write SELECT …")
             if "at_clause" in node:
                 raise self._error(node, "a query reads the present", hint="leave AT (…) out")
-            if self.is_view:
+            if not self.allow_volatile:
                 self._refuse_volatile(node)
 
     def _refuse_volatile(self, node: Json) -> None:
