@@ -107,6 +107,8 @@ def to_python(array: pa.Array, sql: Type) -> list[Any]:
         # Arrow would give zoneinfo's UTC, which is equal to ours but not the same.
         utc = datetime.UTC
         return [None if v is None else v.replace(tzinfo=utc) for v in _listed(array.cast(pa.timestamp("us")))]
+    if kind is Kind.TIME and (raw_values(array, sql) == _DAY_MICROS)[~_nulls(array)].any():
+        raise no_python_value("a column", OverflowError("24:00:00 is not a Python time"))  # Arrow gives 00:00
     if kind is Kind.STRUCT:
         names = [name for name, _ in sql.children]
         parts = [to_python(part, child) for part, (_, child) in zip(array.flatten(), sql.children, strict=True)]
@@ -148,6 +150,10 @@ def _unless_null(array: pa.Array, values: list[Any]) -> list[Any]:
 def nulls_of(array: pa.Array) -> Mask | None:
     """Which rows are null; None if no row is."""
     return array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+
+
+def _nulls(array: pa.Array) -> Mask:
+    return np.zeros(len(array), np.bool_) if (found := nulls_of(array)) is None else found
 
 
 def without_nulls(array: pa.Array) -> pa.Array:

@@ -25,6 +25,7 @@ from everview.change.types import BIGINT, INTEGERS, Kind, Type
 from everview.errors import InputError
 from everview.store.columns import (
     LIMIT,
+    Numbers,
     from_raw,
     list_array,
     list_counts,
@@ -108,8 +109,7 @@ def _huge(array: pa.Array, sql: Type) -> pa.Array:
     kind = _huge_kind(array.type)
     if kind is None:
         if pa.types.is_decimal(array.type):
-            array = array.cast(pa.decimal128(38, 0))
-            halves = raw_values(array, Type(Kind.DECIMAL, 38)).view("<i8").reshape(-1, 2)
+            halves = _halves_of_decimals(array, sql)
         elif pa.types.is_integer(array.type):
             values = array.cast(pa.uint64() if pa.types.is_unsigned_integer(array.type) else pa.int64())
             low = np.frombuffer(values.buffers()[1], "<i8")[values.offset : values.offset + len(values)]
@@ -120,11 +120,29 @@ def _huge(array: pa.Array, sql: Type) -> pa.Array:
     else:
         halves = raw_values(array, sql).view("<i8").reshape(-1, 2)
     nulls = nulls_of(array)
-    if kind is not sql.kind and (kind is Kind.UHUGEINT or sql.kind is Kind.UHUGEINT):
+    checked = pa.types.is_decimal256(array.type)
+    if kind is not sql.kind and not checked and (kind is Kind.UHUGEINT or sql.kind is Kind.UHUGEINT):
         negative = halves[:, 1] < 0
         if (negative if nulls is None else negative & ~nulls).any():
             raise Refused(f"a value is out of the range of {sql}")
     return from_raw(np.ascontiguousarray(halves).view("V16").reshape(-1), sql, nulls)
+
+
+def _halves_of_decimals(array: pa.Array, sql: Type) -> Numbers:
+    """Decimals that are whole numbers in 128 bits, low half first; those that DuckDB or we made of huge
+    integers may have 39 digits."""
+    if pa.types.is_decimal256(array.type) and array.type.scale == 0:
+        words = np.frombuffer(array.buffers()[1], "<i8")[4 * array.offset : 4 * (array.offset + len(array))]
+        words = words.reshape(-1, 4)
+        sign = 0 if sql.kind is Kind.UHUGEINT else words[:, 1:2] >> 63
+        wrong = (words[:, 2:] != sign).any(axis=1)
+        nulls = nulls_of(array)
+        if (wrong if nulls is None else wrong & ~nulls).any():
+            raise Refused(f"a value is out of the range of {sql}")
+        return words[:, :2]
+    array = array.cast(pa.decimal128(38, 0))
+    halves: Numbers = raw_values(array, Type(Kind.DECIMAL, 38)).view("<i8").reshape(-1, 2)
+    return halves
 
 
 def _huge_kind(arrow: pa.DataType) -> Kind | None:
@@ -148,12 +166,19 @@ def _narrowed(array: pa.Array) -> pa.Array:
     raise Refused("a value takes more than 64 bits")
 
 
+def _whole(array: pa.Array) -> pa.Array:
+    """A column of huge integers, or of the decimals that they leave as, in 64 bits; any other as it is."""
+    if pa.types.is_decimal(array.type) and array.type.scale == 0:
+        return array.cast(pa.int64())
+    return _narrowed(array)
+
+
 def _is_number(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow))
 
 
 def _double(array: pa.Array, sql: Type) -> pa.Array:
-    array = _narrowed(array)
+    array = _whole(array)
     if pa.types.is_floating(array.type):
         return array.cast(sql.arrow)
     if not pa.types.is_integer(array.type):
@@ -166,7 +191,7 @@ def _double(array: pa.Array, sql: Type) -> pa.Array:
 
 def _real(array: pa.Array, sql: Type) -> pa.Array:
     """Floats are rounded, as those of single rows are; integers must be exact."""
-    array = _narrowed(array)
+    array = _whole(array)
     if pa.types.is_integer(array.type):
         return _value_by_value(array, sql)
     if not pa.types.is_floating(array.type):
