@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from everview.change.types import BIGINT, INTEGERS, Kind, Type
 from everview.errors import InputError
+from everview.store import bits, timetz
 from everview.store.columns import (
     LIMIT,
     Numbers,
@@ -273,6 +274,34 @@ def _uuid(array: pa.Array, sql: Type) -> pa.Array:
     return _value_by_value(array, sql)
 
 
+def _bit(array: pa.Array, sql: Type) -> pa.Array:
+    if array.type == sql.arrow:
+        return array
+    if _is_text(array.type):
+        try:
+            return pa.ExtensionArray.from_storage(sql.arrow, bits.from_texts(_sized(array, pa.string())))
+        except ValueError as error:
+            raise Refused(str(error)) from None
+    if not _is_bytes(array.type):
+        raise _unfit(array, sql)
+    held = _sized(array, pa.binary())
+    if bits.damaged(held).any():
+        raise Refused("the bytes are not those of a BIT")
+    return pa.ExtensionArray.from_storage(sql.arrow, held)
+
+
+def _enum(array: pa.Array, sql: Type) -> pa.Array:
+    if array.type == sql.arrow:
+        return array
+    if not _is_text(array.type):
+        raise _unfit(array, sql)
+    places = pc.index_in(array, value_set=pa.array(sql.members, array.type))
+    if places.null_count != array.null_count:
+        unknown = array.filter(pc.and_(places.is_null(), array.is_valid()))[0].as_py()
+        raise Refused(f"{unknown!r} is not a member of the ENUM")
+    return pa.ExtensionArray.from_storage(sql.arrow, places.cast(sql.arrow.storage_type))
+
+
 # ------------------------------------------------------------------ times
 
 
@@ -295,9 +324,21 @@ def _time(array: pa.Array, sql: Type) -> pa.Array:
 def _timestamp(array: pa.Array, sql: Type) -> pa.Array:
     if not pa.types.is_timestamp(array.type):
         raise _unfit(array, sql)
-    if (array.type.tz is None) == (sql.kind is Kind.TIMESTAMPTZ):
+    if (array.type.tz is not None) != (sql.kind is Kind.TIMESTAMPTZ):
         raise Unfit(f"the moments have {'no' if array.type.tz is None else 'a'} time zone, unlike those of {sql}")
     return array.cast(sql.arrow)
+
+
+def _timetz(array: pa.Array, sql: Type) -> pa.Array:
+    if array.type == sql.arrow:
+        return array
+    if not _is_text(array.type):
+        raise _unfit(array, sql)
+    try:  # by the bits: 24:00:00 is such a time, and none of Python's
+        raw = [None if text is None else timetz.parsed(text).to_bytes(8, "little") for text in array.to_pylist()]
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    return pa.ExtensionArray.from_storage(sql.arrow, pa.array(raw, sql.arrow.storage_type))
 
 
 def _interval(array: pa.Array, sql: Type) -> pa.Array:
@@ -317,7 +358,10 @@ def _list(array: pa.Array, sql: Type) -> pa.Array:
         array = array.cast(pa.list_(arrow.value_field))
     elif not isinstance(arrow, pa.ListType):
         raise _unfit(array, sql)
-    return list_array(sql, list_counts(array), fit(list_items(array), sql.item), nulls_of(array))
+    counts = list_counts(array)
+    if sql.kind is Kind.ARRAY and (counts[array.is_valid().to_numpy(zero_copy_only=False)] != sql.length).any():
+        raise Refused(f"a value has not the {sql.length} items of a {sql}")
+    return list_array(sql, counts, fit(list_items(array), sql.item), nulls_of(array))
 
 
 def _struct(array: pa.Array, sql: Type) -> pa.Array:
@@ -332,6 +376,16 @@ def _struct(array: pa.Array, sql: Type) -> pa.Array:
     children = [
         fit(found[name], child) if name in found else pa.nulls(len(array), child.arrow) for name, child in sql.children
     ]
+    nulls = nulls_of(array)
+    mask = None if nulls is None else pa.array(nulls)
+    return pa.StructArray.from_arrays(children, fields=list(sql.arrow), mask=mask)
+
+
+def _tuple(array: pa.Array, sql: Type) -> pa.Array:
+    """The fields of a struct in their order, whatever they are called."""
+    if not pa.types.is_struct(array.type) or array.type.num_fields != len(sql.children):
+        raise _unfit(array, sql)
+    children = [fit(part, child) for part, (_, child) in zip(array.flatten(), sql.children, strict=True)]
     nulls = nulls_of(array)
     mask = None if nulls is None else pa.array(nulls)
     return pa.StructArray.from_arrays(children, fields=list(sql.arrow), mask=mask)
@@ -368,10 +422,18 @@ _FITS: dict[Kind, Callable[[pa.Array, Type], pa.Array]] = {
     Kind.TIME: _time,
     Kind.TIMESTAMP: _timestamp,
     Kind.TIMESTAMPTZ: _timestamp,
+    Kind.TIMESTAMP_S: _timestamp,
+    Kind.TIMESTAMP_MS: _timestamp,
+    Kind.TIMESTAMP_NS: _timestamp,
+    Kind.TIMETZ: _timetz,
+    Kind.BIT: _bit,
+    Kind.ENUM: _enum,
     Kind.INTERVAL: _interval,
     Kind.UUID: _uuid,
     Kind.JSON: _json,
     Kind.LIST: _list,
     Kind.STRUCT: _struct,
     Kind.MAP: _map,
+    Kind.ARRAY: _list,
+    Kind.TUPLE: _tuple,
 }
