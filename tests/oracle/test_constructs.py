@@ -71,3 +71,49 @@ def test_aggregates_belong_to_the_query_whose_columns_they_read(query: str) -> N
 )
 def test_groups_of_constants_and_values_beside_aggregates(query: str) -> None:
     hold(query)
+
+
+SIDES = (
+    Table("l", (("id", "INTEGER"), ("k", "INTEGER"), ("x", "INTEGER")), ("id",)),
+    Table("r", (("id", "INTEGER"), ("k", "INTEGER"), ("y", "INTEGER")), ("id",)),
+)
+R = "(SELECT * FROM r QUALIFY row_number() OVER (PARTITION BY k, y ORDER BY id) = 1)"
+"""One row for each moment: of several DuckDB takes any."""
+BOTH = "l.id, r.id AS rid, l.k, r.k AS rk, l.x, r.y"
+CONDITIONS = (
+    "l.k = r.k AND l.x >= r.y",
+    "l.k = r.k AND l.x > r.y",
+    "r.k = l.k AND l.x <= r.y",
+    "l.k IS NOT DISTINCT FROM r.k AND r.y > l.x",
+    "l.k + 1 = r.k AND l.x * 2 >= r.y + 1",
+)
+
+
+def hold_as_of(query: str, plain: str | None = None) -> None:
+    for seed in range(3):
+        found = verdict(SIDES, query, seed, FEW, plain)
+        assert found.kind == "right", f"{found.kind}: {query}\n{found.said}"
+
+
+@pytest.mark.parametrize("on", [*CONDITIONS, "l.k = r.k AND l.x >= r.y AND r.id <> l.id"])
+@pytest.mark.parametrize("kind", ["", "LEFT", "SEMI", "ANTI"])
+def test_as_of_joins_mind_nulls(kind: str, on: str) -> None:
+    hold_as_of(f"SELECT {'l.id' if kind in ('SEMI', 'ANTI') else BOTH} FROM l ASOF {kind} JOIN {R} AS r ON {on}")
+
+
+@pytest.mark.parametrize("kind", ["", "LEFT", "SEMI", "ANTI"])
+def test_as_of_joins_with_using(kind: str) -> None:
+    right = "(SELECT id AS rid, k, y AS x FROM r QUALIFY row_number() OVER (PARTITION BY k, y ORDER BY id) = 1)"
+    hold_as_of(f"SELECT * FROM l ASOF {kind} JOIN {right} AS r USING (k, x)")
+
+
+@pytest.mark.parametrize("on", CONDITIONS)
+@pytest.mark.parametrize("kind", ["RIGHT", "FULL"])
+def test_as_of_joins_keep_right_rows_without_a_match(kind: str, on: str) -> None:
+    """DuckDB is asked in other words: it does not return from these where no row finds a match."""
+    outer = "LEFT" if kind == "FULL" else ""
+    hold_as_of(
+        f"SELECT {BOTH} FROM l ASOF {kind} JOIN {R} AS r ON {on}",
+        f"SELECT {BOTH} FROM l ASOF {outer} JOIN {R} AS r ON {on} UNION ALL SELECT NULL, r.id, NULL, r.k, NULL, r.y"
+        f" FROM {R} AS r WHERE r.id NOT IN (SELECT r.id FROM l ASOF JOIN {R} AS r ON {on})",
+    )

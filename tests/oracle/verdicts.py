@@ -33,12 +33,17 @@ class Verdict:
 
 
 def verdict(
-    tables: Sequence[Table], query: str, seed: int = 0, values: Mapping[str, tuple[str, ...]] = VALUES
+    tables: Sequence[Table],
+    query: str,
+    seed: int = 0,
+    values: Mapping[str, tuple[str, ...]] = VALUES,
+    plain: str | None = None,
 ) -> Verdict:
-    """What becomes of a query as a view of these tables."""
+    """What becomes of a query as a view of these tables. It is compared with ``plain`` where DuckDB has
+    other words for it."""
     rng = random.Random(seed)
     epochs = tuple(History(rng, list(tables), dict(values)).epochs(EPOCHS))
-    script = Script(tuple(map(str, tables)), (View("v", query, query),), epochs)
+    script = Script(tuple(map(str, tables)), (View("v", query, plain or query),), epochs)
     try:
         with played(script) as found:
             quarantined = False

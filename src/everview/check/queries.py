@@ -26,6 +26,7 @@ from everview.check.compare import quoted
 from everview.check.exact_sums import exactly_summed
 from everview.check.settled import settled
 from everview.check.tried import tried
+from everview.sql.as_of import endless_join
 from everview.sql.calls import called, is_aggregate
 from everview.sql.check import Checked, check
 from everview.sql.dialects import DEFAULT, reader, to_sql
@@ -142,6 +143,12 @@ class ViewQuery:
     @cached_property
     def recursive(self) -> bool:
         return any(with_.recursive for with_ in self._tree.find_all(exp.With))
+
+    @cached_property
+    def endless(self) -> bool:
+        """Whether DuckDB may not return from it."""
+        trees = [self._tree, *(reader(DEFAULT).read(s.of.sql) for s in self.sources if isinstance(s.of, NamedQuery))]
+        return any(endless_join(tree) for tree in trees)
 
     @property
     def question(self) -> Question:

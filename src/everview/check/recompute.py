@@ -137,6 +137,8 @@ class Workspace:
         lacks = self._set_aside.get(one.name, 0)
         if query.recursive and lacks:
             raise Unknown(f"it is recursive, and {lacks} partitions of it are set aside: the whole may have no end")
+        if query.endless:
+            raise Unknown("DuckDB does not return from an as-of RIGHT or FULL join where no row finds a match")
         below = [self.recomputed(s.of) for s in query.sources if isinstance(s.of, ViewDefinition)]
         self._define(query)
         doubts = tuple(doubt for found in below for doubt in found.doubts)

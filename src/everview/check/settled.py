@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from everview.sql.calls import aggregates, called
-from everview.sql.outer_aggregates import computed_parts, outer_aggregates
 from everview.sql.dialects import DEFAULT, reader, to_sql
 from everview.sql.expand import WHOLE, is_whole
 from everview.sql.open_orders import open_orders
+from everview.sql.outer_aggregates import computed_parts, outer_aggregates
 
 KEY = "__key_"
 """What key columns are called that subqueries pass on."""

@@ -14,10 +14,12 @@ from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.build.links import Piece
 from everview.plan.expressions import Field, parsed, quoted
 from everview.plan.relations import Reevaluate, Rows, Scan
+from everview.sql.as_of import refuse_endless_join
 
 
 def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator) -> Piece:
     """The query as one re-evaluation."""
+    refuse_endless_join(query, context.text)
     text, inputs = over_inputs(context, query)
     described = context.described(text, {f"in{n}": _columns(scan) for n, scan in enumerate(inputs)})
     prefix = None if alias is None else context.names.source(alias or "subquery")

@@ -25,8 +25,8 @@ from sqlglot import exp
 from everview.plan.expressions import parsed, quoted, written
 from everview.plan.relations import Reevaluate, Relation
 from everview.sql.calls import aggregates, called
-from everview.sql.outer_aggregates import computed_parts, outer_aggregates
 from everview.sql.open_orders import open_orders
+from everview.sql.outer_aggregates import computed_parts, outer_aggregates
 
 _ONE_BY_ONE = frozenset({"row_number", "lag", "lead", "ntile"})
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
