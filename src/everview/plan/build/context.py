@@ -96,11 +96,11 @@ class Context:
     """Rows around subqueries that these read, by the name they have there."""
 
     def described(self, sql: str, inputs: Inputs) -> tuple[tuple[str, Type], ...]:
-        """The columns of a query over inputs. Values that no table can hold have no operator; a query
-        that DuckDB refuses is a mistake of the builder, since the whole has been checked."""
+        """The columns of a query over inputs. Values that no table can hold have no operator; nor has a part
+        that DuckDB does not take by itself, since the whole has been checked."""
         found = self.typer.attempt(sql, inputs)
         if isinstance(found, Failure):
-            raise SqlTypeError("a part of the query cannot be evaluated by itself", detail=f"{found.message}\n{sql}")
+            raise NoOperator("a part that cannot be evaluated by itself")
         try:
             return found.typed()
         except SqlTypeError:
