@@ -26,6 +26,7 @@ from everview.check.compare import quoted
 from everview.check.exact_sums import exactly_summed
 from everview.check.settled import settled
 from everview.check.tried import tried
+from everview.sql.as_of import endless_join
 from everview.sql.calls import called, is_aggregate
 from everview.sql.check import Checked, check
 from everview.sql.dialects import DEFAULT, reader, to_sql
@@ -167,6 +168,14 @@ class ViewQuery:
         doubts = ("the words of its text",) if self.is_words_only and _may_be_open(self.words) else ()
         words = (Question(self.words, doubts, in_words=True),) if self.words else ()
         return words if self.is_words_only else (*words, self._settled)
+
+    @cached_property
+    def endless(self) -> bool:
+        """Whether DuckDB may not return from it."""
+        if self.is_words_only:
+            return False
+        trees = [self._tree, *(reader(DEFAULT).read(s.of.sql) for s in self.sources if isinstance(s.of, NamedQuery))]
+        return any(endless_join(tree) for tree in trees)
 
     @property
     def _settled(self) -> Question:

@@ -139,6 +139,8 @@ class Workspace:
         lacks = self._set_aside.get(one.name, 0)
         if query.recursive and lacks:
             raise Unknown(f"it is recursive, and {lacks} partitions of it are set aside: the whole may have no end")
+        if query.endless:
+            raise Unknown("DuckDB does not return from an as-of RIGHT or FULL join where no row finds a match")
         below = [self.recomputed(s.of) for s in query.sources if isinstance(s.of, ViewDefinition)]
         for in_words in {question.in_words for question in (*query.questions, query.recorded)}:
             self._define(query, in_words)

@@ -28,6 +28,7 @@ from everview.client.tables import shown
 from everview.client.validating import Validation, Verdict
 from everview.client.view_rows import ViewRows
 from everview.plan.compile import CompiledView
+from everview.sql.as_of import refuse_endless_join
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.namespace import fold
 from everview.sql.statements import CreateMaterializedView
@@ -139,6 +140,7 @@ class Context:
     ) -> Answer:
         """Evaluate a checked query over the tables and views of a snapshot. Of ``target``, one of
         its tables, the hidden key is there too. ``around`` is the text to put it in."""
+        refuse_endless_join(tree, "")
         query = tree.copy() if target is None else tree
         sources: dict[str, Source] = {}
         for table in list(query.find_all(exp.Table)):

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from everview.errors import SqlError, SqlRefusedError, SqlTypeError
+from everview.sql.alias_calls import refuse_unnamed
 from everview.sql.constants import Resolved, mark_constants, template, with_constants
 from everview.sql.dialects import to_sql, too_deep
 from everview.sql.expand import WHOLE, expanded
@@ -102,6 +103,7 @@ def _check(
     tree, uses = expanded(query, namespace, text)
     if not allow_volatile:
         refuse_volatile(tree, text)
+    refuse_unnamed(tree, text)
     _refuse_open_pivots(tree, text)
     _refuse_row_ids(tree, uses, text)
     mark_ties(tree, text)

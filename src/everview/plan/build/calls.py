@@ -14,11 +14,12 @@ from sqlglot import exp
 
 from everview.change.types import Kind, Type
 from everview.plan.build.context import Context, field_column, text_of
-from everview.plan.build.scopes import WRAPPERS, as_sort, inside
+from everview.plan.build.scopes import as_sort, inside
 from everview.plan.collations import is_collated
 from everview.plan.expressions import Expr, Field, parsed, written
 from everview.plan.relations import Call, Relation, Way
 from everview.plan.relations.sums import kept_as
+from everview.sql.outer_aggregates import WRAPPERS
 from everview.sql.settings import connect
 
 SUMS = frozenset({"count", "sum", "avg", "mean"})

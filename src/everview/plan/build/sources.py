@@ -42,6 +42,8 @@ _KINDS = {
     ("LEFT", "ANTI"): JoinKind.ANTI,
 }
 
+_INNER = {("", ""): JoinKind.INNER, ("", "INNER"): JoinKind.INNER}
+
 
 @dataclass
 class Sources:
@@ -135,9 +137,13 @@ def _join(found: Sources, join: exp.Join, where: list[exp.Expr]) -> None:
             raise NoOperator("a condition on a lateral left join", join)
         found.hold(on)
         return
-    if method == "ASOF":
-        left, right = found.together(found.chain, _early(found, where)), found.add(join.this)
-        found.parts.append(joins.as_of(found.context, left, right, _lowered(on, found), side == "LEFT", join))
+    if method == "ASOF" and (side, kind) in _KINDS | _INNER:
+        how = (_KINDS | _INNER)[side, kind]
+        early = [] if how in (JoinKind.RIGHT, JoinKind.FULL) else _early(found, where)
+        if found.crossed and how in (JoinKind.RIGHT, JoinKind.FULL):
+            raise NoOperator("an outer join of what reads the rows before a comma", join)
+        left, right = found.together(found.chain, early), found.add(join.this)
+        found.parts.append(joins.as_of(found.context, how, left, right, _lowered(on, found), join))
     elif (side, kind) in _KINDS and not method:
         how = _KINDS[side, kind]
         if found.crossed and how in (JoinKind.RIGHT, JoinKind.FULL):
