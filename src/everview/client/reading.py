@@ -103,9 +103,7 @@ class Context:
                 self._compiled[identity] = compiled_index(found, definitions)
         return self._compiled[identity]
 
-    def validated(
-        self, statement: CreateMaterializedView, compiled: CompiledView, definitions: Definitions
-    ) -> Verdict:
+    def validated(self, statement: CreateMaterializedView, compiled: CompiledView, definitions: Definitions) -> Verdict:
         """What comes of trying a view's plan on some rows of what it reads, and on others."""
         names = CatalogNames(definitions)
         return self._validation.of(statement, compiled, names, lambda: self._some_rows(compiled, definitions))

@@ -170,7 +170,11 @@ class _History:
             return f"the plan fails: {type(error).__name__}: {error}".partition("\n")[0]
         self.rounds += 1
         difference = self._difference(asking(), one, expected, found)
-        return f"the plan quarantines what DuckDB evaluates; {difference}" if difference and trial.quarantined else difference
+        return (
+            f"the plan quarantines what DuckDB evaluates; {difference}"
+            if difference and trial.quarantined
+            else difference
+        )
 
     def _difference(self, duck: Asking, one: Round, expected: pa.Table, found: pa.Table) -> str:
         names = [f"c{number}" for number in range(found.num_columns)]

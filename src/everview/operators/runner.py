@@ -103,7 +103,9 @@ class Runner:
     def work(self, states: States) -> Work:
         return Work(self.bound, states, Quarantine(self.bound.plan))
 
-    def run(self, work: Work, sources: Mapping[str, Changes], *, keep: bool = False, clock: Clock | None = None) -> Outcome:
+    def run(
+        self, work: Work, sources: Mapping[str, Changes], *, keep: bool = False, clock: Clock | None = None
+    ) -> Outcome:
         """Take changes of base tables through all stages."""
         waiting: dict[int, Packed] = defaultdict(lambda: defaultdict(list))
         changes: dict[str, Changes] = {}

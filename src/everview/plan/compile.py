@@ -177,7 +177,9 @@ def in_own_words(
     relation, order = _renamed(view, built)
     _refuse_notices(view, built.notices, on_reevaluation)
     uses = tuple(source.name for source in query.uses)
-    return CompiledView(view.name, view.text, relation, relation.shown, order, built.notices, uses, sources=query.uses, verbatim=reason)
+    return CompiledView(
+        view.name, view.text, relation, relation.shown, order, built.notices, uses, sources=query.uses, verbatim=reason
+    )
 
 
 def _planned(
@@ -218,9 +220,7 @@ def _checked(view: CreateMaterializedView, names: Namespace) -> Checked:
     return check(exp.select(*(exp.column(name.copy()) for name in named)).from_(rows), names, view.source)
 
 
-def _refuse_notices(
-    view: CreateMaterializedView, notices: Sequence[Notice], on_reevaluation: OnReevaluation
-) -> None:
+def _refuse_notices(view: CreateMaterializedView, notices: Sequence[Notice], on_reevaluation: OnReevaluation) -> None:
     if notices and view.options.get("on_reevaluation", on_reevaluation) == "refuse":
         first = notices[0]
         raise SqlRefusedError(

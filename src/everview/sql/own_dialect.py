@@ -58,7 +58,7 @@ class Everview(DuckDB):
         }
         FUNC_TOKENS: ClassVar[set[TokenType]] = DuckDBParser.FUNC_TOKENS | {TokenType.APPLY}
 
-        def _parse_extract(self) -> exp.Expr:
+        def _parse_extract(self) -> exp.Anonymous:
             # The unit is a word or a text, and DuckDB knows more of them than sqlglot.
             unit = self._parse_string() or self._parse_var_or_string(upper=True)
             if not self._match(TokenType.FROM):
@@ -68,7 +68,7 @@ class Everview(DuckDB):
 
         def _parse_interval(
             self, require_interval: bool = True, parse_function_unit: bool = True
-        ) -> exp.Add | exp.Interval | exp.Cast | None:
+        ) -> exp.Add | exp.Interval | None:
             # INTERVAL '3 sec' is a text that DuckDB reads; sqlglot would cut it into a number and a unit.
             literal, unit = self._next, self._tokens[self._index + 2 : self._index + 3]
             is_text = self._curr.token_type == TokenType.INTERVAL and literal.token_type == TokenType.STRING
@@ -76,7 +76,7 @@ class Everview(DuckDB):
                 return super()._parse_interval(require_interval, parse_function_unit)
             self._advance(2)
             text = self.expression(exp.Literal.string(literal.text), literal)
-            return self.expression(exp.Cast(this=text, to=exp.DataType(this=exp.DType.INTERVAL)))
+            return self.expression(exp.Cast(this=text, to=exp.DataType(this=exp.DType.INTERVAL)))  # type: ignore[return-value]
 
         def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
             # To DuckDB a IN [1, NULL] asks whether a list contains a: never NULL, unlike a IN (1, NULL).

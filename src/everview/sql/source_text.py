@@ -83,14 +83,17 @@ def wording(query: exp.Expr, text: str, words: OwnWords | None) -> str:
     """How a query is worded, constants and spaces aside: two queries that sqlglot reads alike but
     of which DuckDB would refuse one are not worded alike."""
     if words is not None:
-        return re.sub(r"\s+", " ", re.sub(r"'[^']*'|\b\d+(?:\.\d+)?", "0", words.text))
+        return _plain(words.text)
     first, last = _extent(query)
     if first is None:
         return ""
     before = text[max(0, first - 60) : first]
     select = before.upper().rfind("SELECT")
-    words = (before[select:] if select >= 0 else "") + text[first:last]
-    return re.sub(r"\s+", " ", re.sub(r"'[^']*'|\b\d+(?:\.\d+)?", "0", words))
+    return _plain((before[select:] if select >= 0 else "") + text[first:last])
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"'[^']*'|\b\d+(?:\.\d+)?", "0", text))
 
 
 def _source(query: exp.Expr, text: str) -> OwnWords | None:

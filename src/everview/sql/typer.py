@@ -22,7 +22,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 
@@ -161,7 +161,7 @@ class Typer:
                 row = self._connection.execute(_TREE, [sql]).fetchone()
             except duckdb.Error as error:
                 return _failure(error, "", sql)
-        found = json.loads(row[0]) if row else {"error": True}
+        found: dict[str, Any] = json.loads(row[0]) if row else {"error": True}
         if found.get("error"):
             at = found.get("position")
             return Failure(

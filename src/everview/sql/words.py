@@ -46,18 +46,15 @@ class Worded:
 
     def over(self, inputs: Mapping[str, str]) -> str:
         """The query over texts that stand for what it reads, by name. Its columns are c0, c1, …"""
-        scope = [(relation.name, None, inputs[relation.name]) for relation in self.uses]
-        scope += [(one.name, one.columns, one.query) for one in self.named]
-        given = [f"{_quoted(name)}{_listed(columns)} AS ({text}\n)" for name, columns, text in scope]
+        given = [f"{_quoted(one.name)} AS ({inputs[one.name]})" for one in self.uses]
+        given += [f"{_quoted(one.name)}({_listed(one)}) AS (\n{one.query}\n)" for one in self.named]
         places = ", ".join(f"c{number}" for number in range(len(self.columns)))
         around = f"WITH {', '.join(given)} " if given else ""
         return f"{around}SELECT * FROM (\n{self.words}\n) AS q({places})"
 
 
-def _listed(columns: object) -> str:
-    if not isinstance(columns, tuple):
-        return ""
-    return f"({', '.join(_quoted(column.name) for column in columns)})"
+def _listed(relation: Relation) -> str:
+    return ", ".join(_quoted(column.name) for column in relation.columns)
 
 
 def worded(
@@ -101,7 +98,11 @@ def _refuse_duplicates(names: Sequence[str], text: str, start: int) -> None:
     for name in names:
         if fold(name) in seen:
             raise error_at(
-                SqlError, text, start, f"two columns have the name {name}", hint=f"give one of them another: … AS {name}_2"
+                SqlError,
+                text,
+                start,
+                f"two columns have the name {name}",
+                hint=f"give one of them another: … AS {name}_2",
             )
         seen.add(fold(name))
 
@@ -128,6 +129,12 @@ class _Reading:
                 self._table_function(node)
             elif node.get("type") == "SHOW_REF":
                 raise self._error(node, "a view reads tables and views", hint="write SELECT …")
+            elif node.get("ref_type") == "ASOF" and node.get("join_type") in ("RIGHT", "FULL"):
+                raise self._error(
+                    node,
+                    "an as-of RIGHT or FULL join cannot be evaluated as it stands",
+                    why="DuckDB does not return from it where no row finds a match",
+                )
             if "at_clause" in node:
                 raise self._error(node, "a query reads the present", hint="leave AT (…) out")
             if not self.allow_volatile:
