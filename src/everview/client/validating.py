@@ -37,6 +37,8 @@ from everview.sql.words import INPUT, worded
 
 PATIENCE = 1.0
 """Seconds after which no further round is begun."""
+_ORDERS = 12
+"""In how many orders rows are given to DuckDB where it answers otherwise than the plan."""
 _KNOWN = 1000
 """Families whose verdict is remembered; past it all are forgotten."""
 
@@ -195,7 +197,7 @@ class _History:
     def _in_other_orders(self, one: Round) -> list[pa.Table | None]:
         """DuckDB's answers when the rows come in other orders."""
         found: list[pa.Table | None] = []
-        for seed in range(4):
+        for seed in range(_ORDERS):
             rows = {}
             for name, table in one.rows.items():
                 order = list(range(len(table)))
