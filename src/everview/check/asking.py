@@ -73,9 +73,13 @@ class Asking:
                 self._connection.unregister(name)
 
 
-def _spelled(rows: pa.Table) -> Counter[str]:
-    """Rows as they are printed: those that are equal without being printed alike DuckDB is asked about."""
-    columns = [column.to_pylist() for column in rows.columns]
+def _spelled(rows: pa.Table) -> Counter[str] | object:
+    """Rows as they are printed: those that are equal without being printed alike DuckDB is asked about, and so
+    are those with values beyond what Python has."""
+    try:
+        columns = [column.to_pylist() for column in rows.columns]
+    except (OverflowError, ValueError):
+        return object()
     return Counter(map(repr, zip(*columns, strict=True))) if columns else Counter({"": len(rows)})
 
 

@@ -246,6 +246,8 @@ _BY_KIND: dict[Kind, tuple[Sequence[str], Sequence[str]]] = {
         ),
         ("'0001-01-01 00:00:00+00'",),
     ),
+    Kind.TIMETZ: (("'12:00:00+00'", "'00:00:00+00'", "'12:00:01+00'"), ("'13:00:00+01'", "'23:59:59-15:59'")),
+    Kind.BIT: (("'1'", "'0'", "'101'"), ("'0001'", "'1010101010101'")),
     Kind.INTERVAL: (("'1 day'", "'0 days'", "'1 month'", "'24 hours'"), ("'30 days'", "'-1 day'", "'100 years'")),
     Kind.UUID: (
         (
@@ -259,6 +261,8 @@ _BY_KIND: dict[Kind, tuple[Sequence[str], Sequence[str]]] = {
 }
 """Values of a kind: those that are always there, and extremes."""
 
+_LIKE = dict.fromkeys((Kind.TIMESTAMP_S, Kind.TIMESTAMP_MS, Kind.TIMESTAMP_NS), Kind.TIMESTAMP)
+
 _TEXTS = (("'a'", "'b'", "''", "'A'", "'ab'", "'1'", "'2'"), ("'é'", "' a'", "'%'", "'a_b'", "'2024-01-01'"))
 _PLAIN_TEXTS = ("'1'", "'2'", "'10'", "'3'")
 
@@ -266,16 +270,19 @@ _PLAIN_TEXTS = ("'1'", "'2'", "'10'", "'3'")
 @functools.lru_cache(maxsize=1000)
 def pool_of(kind: Type, level: int) -> pa.Array:
     """Values of a type, without null."""
+    if kind.kind is Kind.ARRAY:
+        made = f"SELECT unnest([list_resize([x], {kind.length}, x), list_resize([x], {kind.length})]) FROM given"
+        return _asked(f"{made} LIMIT 12", kind, pool_of(kind.item, level))
     if kind.kind is Kind.LIST:
         inner = "SELECT unnest([[], [x], [x, x], [NULL, x]]) FROM given"
-        return _asked(f"{inner} LIMIT 12", kind, given=pool_of(kind.item, level), of=kind.item)
+        return _asked(f"{inner} LIMIT 12", kind, pool_of(kind.item, level))
     if kind.kind is Kind.MAP:
         (_, key), (_, value) = kind.children
         given = {"k": pa.table({"x": pool_of(key, level)}), "v": pa.table({"x": pool_of(value, level)})}
         sides = "(SELECT list(x) FROM k) AS k, (SELECT list(x) FROM v) AS v"
         made = "[map([], []), map([k[1]], [v[1]]), map([k[1]], [NULL]), map([k[2], k[1]], [v[1], v[2]])]"
         return _answer(f"SELECT CAST(unnest({made}) AS {kind}) AS x FROM (SELECT {sides})", kind, given)
-    if kind.kind is Kind.STRUCT:
+    if kind.kind in (Kind.STRUCT, Kind.TUPLE):
         return _structs(kind, level)
     return _values(_texts_of(kind, level), kind)
 
@@ -289,7 +296,9 @@ def _texts_of(kind: Type, level: int) -> list[str]:
         least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
         plain = ["1", "0", "2", "3", "7", *(["-1"] if signed else []), "4", "5", "10", "20"]
         return [*plain, *([f"'{least}'", f"'{most}'"] if level == 0 else [])]
-    usual, extreme = _BY_KIND.get(kind.kind, ((), ()))
+    if kind.kind is Kind.ENUM:
+        return [_literal(name) for name in kind.members]
+    usual, extreme = _BY_KIND.get(_LIKE.get(kind.kind, kind.kind), ((), ()))
     return [*usual, *(extreme if level == 0 else ())]
 
 
@@ -302,10 +311,16 @@ def _structs(kind: Type, level: int) -> pa.Array:
         for place, (name, child, pool) in enumerate(fields):
             at = (number * (place + 1)) % (len(pool) + 1)
             value = "NULL" if at == len(pool) else f"(SELECT list(x) FROM pool{place})[{at + 1}]"
-            parts.append(f"'{name.replace(chr(39), chr(39) * 2)}': CAST({value} AS {child})")
-        texts.append(f"SELECT {{{', '.join(parts)}}} AS x")
+            named = "" if kind.kind is Kind.TUPLE else f"{_literal(name)}: "
+            parts.append(f"{named}CAST({value} AS {child})")
+        made = f"row({', '.join(parts)})" if kind.kind is Kind.TUPLE else f"{{{', '.join(parts)}}}"
+        texts.append(f"SELECT CAST({made} AS {kind}) AS x")
     given = {f"pool{place}": pa.table({"x": pool}) for place, (_, _, pool) in enumerate(fields)}
     return _answer(" UNION ALL ".join(texts), kind, given)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _cast(literals: tuple[str, ...], kind: Type) -> pa.Array:
@@ -328,7 +343,7 @@ def _values(texts: Sequence[str], kind: Type) -> pa.Array:
     return _answer(" UNION ALL ".join(f"SELECT TRY_CAST({text} AS {kind}) AS x" for text in texts), kind, {})
 
 
-def _asked(sql: str, kind: Type, *, given: pa.Array, of: Type) -> pa.Array:
+def _asked(sql: str, kind: Type, given: pa.Array) -> pa.Array:
     return _answer(f"SELECT CAST(x AS {kind}) AS x FROM ({sql}) AS made(x)", kind, {"given": pa.table({"x": given})})
 
 
