@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from everview.errors import EverviewError, SqlRefusedError, SqlSyntaxError
-from everview.sql.dialects import DEFAULT, reader
+from everview.sql.dialects import DEFAULT, TRANSLATED, reader
 from everview.sql.positions import STATEMENT, error_at
 from everview.sql.ties import has_ties
 from everview.sql.typer import Described, Failure, Inputs, typer
@@ -52,7 +52,7 @@ def has_names(query: exp.Expr) -> bool:
 
 def as_written(query: exp.Expr, text: str, inputs: Inputs, described: Described | Failure) -> Described | Failure:
     """What DuckDB says of the query, with the names it gives to the words it was read from."""
-    source = None if has_ties(query) else _source(query, text)
+    source = None if has_ties(query) or TRANSLATED in query.meta else _source(query, text)
     if source is None:
         return described
     found = typer().attempt(source.words, inputs)
