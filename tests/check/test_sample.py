@@ -7,6 +7,7 @@ import pytest
 
 from everview.change.schema import ROW_ID, Column
 from everview.change.types import parse_type
+from everview.check.asking import asking
 from everview.check.sample import LEVELS, ROUNDS, Sample, pool_of
 from everview.sql.namespace import Relation
 
@@ -38,8 +39,9 @@ def relations() -> list[Relation]:
 
 
 def spelled(rows: pa.Table) -> list[str]:
-    """Every row as bytes: some values are beyond what Python has."""
-    return [repr(rows.slice(at, 1).combine_chunks().to_batches()[0].serialize().to_pybytes()) for at in range(len(rows))]
+    """Every row as DuckDB prints it: some values are beyond what Python has."""
+    texts = asking().answer("SELECT CAST(COLUMNS(*) AS VARCHAR) FROM given", {"given": rows})
+    return list(map(repr, texts.to_pylist()))
 
 
 def played(seed: int = 1) -> list[dict[str, pa.Table]]:

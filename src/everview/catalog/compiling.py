@@ -12,6 +12,7 @@ of the text, and the recorded text has other words.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -25,6 +26,7 @@ from everview.sql.check import check
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.parse import parse
 from everview.sql.statements import CreateIndex, CreateMaterializedView, CreateView, OwnWords, Select
+from everview.sql.typed_meanings import with_types
 
 
 def define_view(
@@ -40,6 +42,7 @@ def define_view(
     the catalog has not numbered yet, and what it compiled to. ``instead`` is the reason to keep the query's
     own words instead of a plan."""
     names = CatalogNames(definitions)
+    statement = replace(statement, query=with_types(statement.query, names, statement.source))
     compiled = in_own_words(statement, names, instead) if instead else compile_view(statement, names)
     relation = compiled.named
     return ViewDefinition(
@@ -82,6 +85,7 @@ def compiled_index(index: IndexDefinition, definitions: Definitions) -> Compiled
 def define_query(statement: CreateView, definitions: Definitions, *, dialect: str = DEFAULT) -> NamedQuery:
     """Check a CREATE VIEW against what is defined: the definition to record."""
     names = CatalogNames(definitions)
+    statement = replace(statement, query=with_types(statement.query, names, statement.source))
     found = check(statement.query, names, statement.source, allow_volatile=True)
     given = [name for name, _ in found.columns]
     if statement.columns and len(statement.columns) != len(given):

@@ -5,6 +5,8 @@ query's columns are, and returns a tree in which every column is tied to its sou
 
 The steps, in order:
 
+0. what another dialect means by operations on values of these types is written out
+   (:mod:`everview.sql.typed_meanings`);
 1. names of WITH queries, named queries, TUMBLE and HOP are expanded (:mod:`everview.sql.expand`);
 2. what is volatile is refused (:mod:`everview.sql.volatile`);
 3. DuckDB says which columns of which types the query has, or why it has none
@@ -37,6 +39,7 @@ from everview.sql.scopes import qualified
 from everview.sql.source_text import as_written, has_names, wording
 from everview.sql.statements import OwnWords
 from everview.sql.ties import TIES, mark_ties, write_ties
+from everview.sql.typed_meanings import with_types
 from everview.sql.typer import Columns, Described, Failure, storable, typer
 from everview.sql.unknown import unknown_at
 from everview.sql.volatile import refuse_volatile
@@ -100,6 +103,7 @@ def _check(
     allow_duplicates: bool,
 ) -> Checked:
     refuse_unknown_parts(query, text)
+    query = with_types(query, namespace, text)
     tree, uses = expanded(query, namespace, text)
     if not allow_volatile:
         refuse_volatile(tree, text)

@@ -20,7 +20,7 @@ import re
 from sqlglot import exp
 
 from everview.errors import EverviewError, SqlRefusedError, SqlSyntaxError
-from everview.sql.dialects import DEFAULT, reader
+from everview.sql.dialects import DEFAULT, TRANSLATED, reader
 from everview.sql.positions import STATEMENT, error_at
 from everview.sql.statements import OwnWords
 from everview.sql.ties import has_ties
@@ -47,7 +47,7 @@ def as_written(
 ) -> Described | Failure:
     """What DuckDB says of the query, with the names it gives to the words it was read from; where these are
     not known they are looked for in the text."""
-    source = None if has_ties(query) else words or _source(query, text)
+    source = None if has_ties(query) or TRANSLATED in query.meta else words or _source(query, text)
     if source is None:
         return described
     found = typer().attempt(source.text, inputs)
