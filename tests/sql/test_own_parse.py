@@ -16,7 +16,8 @@ SAME = [
     ("SELECT extract(dow FROM d)", "SELECT date_part('dayofweek', d)"),
     ("FROM t, unnest(l)", "SELECT * FROM t JOIN unnest(l) ON TRUE"),
     ("WITH r AS (VALUES (1)) FROM r", "WITH r AS (SELECT * FROM (VALUES (1)) AS _values) SELECT * FROM r"),
-    ("SELECT if(a, b, c), CASE WHEN a THEN b ELSE NULL END", "SELECT CASE WHEN a THEN b ELSE c END, CASE WHEN a THEN b END"),
+    ("SELECT if(a, b, c)", "SELECT CASE WHEN a THEN b ELSE c END"),
+    ("SELECT CASE WHEN a THEN b ELSE NULL END", "SELECT CASE WHEN a THEN b END"),
     ("SELECT x'1F', ARRAY[1, 2]", "SELECT unhex('1F'), [1, 2]"),
     ("SELECT a FROM t ORDER BY a ASC NULLS LAST", "SELECT a FROM t ORDER BY a"),
 ]  # fmt: skip

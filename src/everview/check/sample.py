@@ -98,8 +98,10 @@ class _Sampled:
             return chance.randrange(len(pool))
         if column.nullable and (not len(pool) or chance.random() < 0.15):
             return -1
+        if not len(pool) or chance.random() < 0.3:
+            return chance.randrange(len(pool)) if len(pool) else -1
         # Early values are drawn oftener: ties and duplicates.
-        return min(chance.randrange(len(pool)), chance.randrange(len(pool))) if len(pool) else -1
+        return min(chance.randrange(len(pool)), chance.randrange(len(pool)))
 
 
 class Sample:
@@ -120,7 +122,7 @@ class Sample:
         """Rows come; then some come, change and go; in between a table is emptied."""
         yield self._round([self._filled(table) for table in self._tables])
         for number in range(1, ROUNDS):
-            emptied = number % (len(self._tables) + 1) if number == ROUNDS - 2 else -1
+            emptied = self._chance.randrange(len(self._tables)) if number == ROUNDS - 2 and self._tables else -1
             yield self._round([self._changed(table, place == emptied) for place, table in enumerate(self._tables)])
 
     def _round(self, after: Sequence[dict[object, tuple[int, ...]]]) -> Round:
@@ -163,7 +165,7 @@ class Sample:
 def _sampled(relation: Relation, literals: Sequence[str], real: pa.Table | None, level: int) -> _Sampled:
     pools = []
     for column in relation.columns:
-        parts = [pool_of(column.type, level), _cast(tuple(literals), column.type)]
+        parts = [_cast(tuple(literals), column.type), pool_of(column.type, level)]
         if real is not None and column.name in real.column_names:
             parts.append(whole(real[column.name]).drop_null())
         pools.append(_joined([part for part in parts if len(part)], column.type))

@@ -21,14 +21,16 @@ _SET = frozenset({"this", "expression", "distinct", "by_name", "with_", "order",
 
 KNOWN: dict[type[exp.Expr], frozenset[str]] = {
     exp.Select: frozenset({
-        "with_", "distinct", "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify", "windows",
-        "order", "limit", "offset", "sample",
+        "with_", "distinct", "expressions", "from_", "joins", "laterals", "where", "group", "having", "qualify",
+        "windows", "order", "limit", "offset", "sample",
     }),
     exp.Union: _SET,
     exp.Except: _SET,
     exp.Intersect: _SET,
     exp.Subquery: frozenset({"this", "alias", "with_", "joins", "pivots", "sample", "order", "limit", "offset"}),
-    exp.Table: frozenset({"this", "db", "catalog", "alias", "joins", "laterals", "pivots", "sample", "when", "ordinality"}),
+    exp.Table: frozenset({
+        "this", "db", "catalog", "alias", "joins", "laterals", "pivots", "sample", "when", "ordinality",
+    }),
     exp.Values: frozenset({"expressions", "alias"}),
     exp.Unnest: frozenset({"expressions", "alias", "offset"}),
     exp.Lateral: frozenset({"this", "alias", "ordinality"}),

@@ -19,8 +19,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 _READ = frozenset({
     "ANY_VALUE", "ARRAY", "ARRAY_AGG", "AVG", "CASE", "COALESCE", "COLUMNS", "COUNT", "EXPLODE", "FIRST",
     "FIRST_VALUE", "GENERATE_SERIES", "GROUPING", "GROUPING_ID", "IF", "LAG", "LAST", "LAST_VALUE", "LEAD",
-    "LENGTH", "LIST", "LOWER", "MAX", "MEDIAN", "MIN", "MODE", "NTH_VALUE", "NULLIF", "PERCENTILE_CONT", "PERCENTILE_DISC",
-    "RANGE", "RANK", "ROW_NUMBER", "SUM", "UNNEST", "UPPER",
+    "LENGTH", "LIST", "LOWER", "MAX", "MEDIAN", "MIN", "MODE", "NTH_VALUE", "NULLIF", "PERCENTILE_CONT",
+    "PERCENTILE_DISC", "RANGE", "RANK", "ROW_NUMBER", "SUM", "UNNEST", "UPPER",
 })  # fmt: skip
 """Functions that sqlglot reads as what they are. All others keep their names and arguments as they are
 written: sqlglot writes many of them back as others (``log2(x)`` as ``log(2, x)``, which is not as exact), with

@@ -23,8 +23,8 @@ from sqlglot import exp
 from everview.errors import SqlError, SqlRefusedError, SqlSyntaxError
 from everview.sql import commands, definitions, writes
 from everview.sql.dialects import DEFAULT, reader, too_deep
-from everview.sql.parameters import Parameters, Values
 from everview.sql.own_parse import parse_tree
+from everview.sql.parameters import Parameters, Values
 from everview.sql.positions import error_at, otherwise_at
 from everview.sql.quiet import quiet
 from everview.sql.split import Piece, stretch
