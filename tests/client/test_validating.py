@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -16,6 +16,7 @@ from everview.client import validating
 from everview.operators.join import JoinWorker
 from everview.operators.pre_aggregation import PreAggregationWorker
 from everview.operators.work import Changes, Work
+from everview.plan.compile import CompiledView
 
 TABLES = """
     CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, ab INTEGER, b INTEGER, str VARCHAR);
@@ -99,9 +100,14 @@ def test_a_plan_that_fails_is_not_used(db: everview.Database, monkeypatch: pytes
 
 
 def test_a_family_is_tried_once(db: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = []
+    tried: list[CompiledView] = []
     real = validating._tried
-    monkeypatch.setattr(validating, "_tried", lambda *given: tried.append(given) or real(*given))  # type: ignore[func-returns-value]
+
+    def noted(question: object, compiled: CompiledView, rows: Mapping[str, pa.Table]) -> validating.Verdict:
+        tried.append(compiled)
+        return real(question, compiled, rows)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(validating, "_tried", noted)
     for number in range(5):
         db.sql(f"CREATE MATERIALIZED VIEW v{number} AS SELECT id, a FROM t WHERE b > {number} AND str = 's{number}'")
     assert len(tried) == 1
