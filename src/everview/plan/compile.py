@@ -146,9 +146,12 @@ def _compiled(
         return in_own_words(view, names, why, on_reevaluation)
     try:
         return _planned(view, names, trace, on_reevaluation)
-    except UnknownObjectError:
+    except (UnknownObjectError, RecursionError):
         raise
     except EverviewError as refused:
+        return _instead(view, names, refused, on_reevaluation)
+    except Exception as error:  # whatever a builder or a rule did not expect, the words are still DuckDB's
+        refused = SqlRefusedError("the query has no plan", detail=f"{type(error).__name__}: {error}")
         return _instead(view, names, refused, on_reevaluation)
 
 

@@ -17,6 +17,7 @@ from everview.client.reading import Context
 from everview.client.result import Result
 from everview.client.statements.dropping import dropped, leave_group
 from everview.client.statements.placing import place
+from everview.client.validating import Verdict
 from everview.errors import DefinitionError, EverviewError
 from everview.plan.compile import DIFFERS, CompiledView, plan_views
 from everview.sql.statements import CreateMaterializedView, CreateView, DropView, OwnWords
@@ -84,7 +85,13 @@ def defined(
     if compiled.verbatim:
         plan_views([compiled])
         return replace(view, validated=VERBATIM), compiled
-    verdict = context.validated(statement, compiled, definitions)
+    try:
+        plan_views([compiled])  # what cannot be planned is not recorded
+        verdict = context.validated(statement, compiled, definitions)
+    except EverviewError:
+        raise
+    except Exception as error:  # nor is what fails in planning, in whatever way
+        verdict = Verdict(difference=f"the plan fails: {type(error).__name__}: {error}")
     if not verdict.difference:
         return replace(view, validated=str(verdict)), compiled
     words = statement.words or OwnWords(compiled.meaning)
