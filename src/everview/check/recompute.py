@@ -104,6 +104,7 @@ class Workspace:
         self._known: dict[int, Recomputed | Unknown] = {}
         self._connection = connect()
         self._connection.execute(f"SET temp_directory = '{str(folder).replace(chr(39), chr(39) * 2)}'")
+        self._connection.execute("SET enable_external_access = false")
         define_exact_sums(self._connection)
 
     def close(self) -> None:
