@@ -34,6 +34,7 @@ from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
 from everview.sql.long_intervals import carried
 from everview.sql.settings import closed_at_exit, connect
 from everview.store.fitting import fit
+from everview.store.registering import register, unregister
 
 Typed = tuple[str, Type]
 """An expression's text and type."""
@@ -72,7 +73,7 @@ class Evaluator:
         """The answer of a query over the named tables, as columns of these names and types.
         Raises :class:`Unevaluable`."""
         for name, table in tables.items():
-            self._connection.register(name, table)
+            register(self._connection, name, table)
         self._rounds.begin()
         try:
             answer = self._connection.sql(carried(sql, [kind for _, kind in types])).to_arrow_table()
@@ -80,8 +81,8 @@ class Evaluator:
             ended = self._rounds.exceeded
             raise Unevaluable(reason_of(error) if ended is None else f"no end after {ended} rounds") from error
         finally:
-            for name in tables:
-                self._connection.unregister(name)
+            for name, table in tables.items():
+                unregister(self._connection, name, table)
         columns = [_fitted(column, kind) for column, (_, kind) in zip(answer.columns, types, strict=True)]
         return pa.table(columns, names=[name for name, _ in types])
 
@@ -100,12 +101,12 @@ class Evaluator:
         if not expressions:
             return []
         empty = pa.table({name: _none(kind) for name, kind in fields.items()} or {"__n": pa.array([], pa.int64())})
-        self._connection.register("input", empty)
+        register(self._connection, "input", empty)
         try:
             texts = ", ".join(f"{sql} AS c{number}" for number, sql in enumerate(expressions))
             found = self._connection.execute(f"DESCRIBE SELECT {texts} FROM input").fetchall()
         finally:
-            self._connection.unregister("input")
+            unregister(self._connection, "input", empty)
         return [parse_type(row[1]) for row in found]
 
     def mask(self, condition: str, rows: pa.Table) -> tuple[pa.Array, dict[int, str]]:

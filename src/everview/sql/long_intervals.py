@@ -48,10 +48,16 @@ def _carried(sql: str, kind: Type, depth: int = 0) -> str:
             for name, child in kind.children
         )
         return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({fields}) END"
+    if kind.kind is Kind.TUPLE:
+        parts = [_carried(f"struct_extract_at({sql}, {name})", child, depth) for name, child in kind.children]
+        return f"CASE WHEN {sql} IS NOT NULL THEN row({', '.join(parts)}) END"
+    if kind.kind is Kind.ARRAY:
+        made = f"list_transform(CAST({sql} AS {kind.item}[]), lambda {item}: {_carried(item, kind.item, depth + 1)})"
+        return f"CAST({made} AS {kind})"
     if kind.kind is Kind.MAP:
         (_, key), (_, value) = kind.children
-        parts = _carried(f"{item}.key", key, depth + 1), _carried(f"{item}.value", value, depth + 1)
-        entry = f"struct_pack(k := {parts[0]}, v := {parts[1]})"
+        one, other = _carried(f"{item}.key", key, depth + 1), _carried(f"{item}.value", value, depth + 1)
+        entry = f"struct_pack(k := {one}, v := {other})"
         made = f"map_from_entries(list_transform(map_entries({sql}), lambda {item}: {entry}))"
         return f"CASE WHEN {sql} IS NOT NULL THEN {made} END"
     return f"list_transform({sql}, lambda {item}: {_carried(item, kind.item, depth + 1)})"

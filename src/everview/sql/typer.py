@@ -207,20 +207,17 @@ def storable(column: str, text: str) -> Type:
         return parse_type(text)
     except DefinitionError:
         hint = f"cast it to a type that a table can hold: CAST(… AS {_substitute(text)})"
-        if "TUPLE(" in text:
-            hint = "give the fields names: {'a': …, 'b': …} instead of (…, …)"
         raise SqlTypeError(
             f"column {column} has the type {text}", detail="no table or view can hold it", hint=hint
         ) from None
 
 
 _SUBSTITUTES = (
-    (r"\bTIME WITH TIME ZONE\b", "TIME"),
-    (r"\bTIMESTAMP_(S|MS|NS)\b", "TIMESTAMP"),
+    (r"\bTIMESTAMPTZ_NS\b", "TIMESTAMPTZ"),
+    (r"\bTIME_NS\b", "TIME"),
     (r"\bBIGNUM\b", "DECIMAL(38,0)"),
     (r"\bVARIANT\b", "JSON"),
-    (r"\b(ENUM|UNION|GEOMETRY)\(.*\)|\b(BIT|GEOMETRY)\b", "VARCHAR"),
-    (r"\[\d+\]", "[]"),
+    (r"\b(UNION|GEOMETRY)\(.*\)|\bGEOMETRY\b", "VARCHAR"),
 )
 
 
