@@ -34,6 +34,9 @@ from everview.sql.unknown import unknown_at
 WHOLE = "whole"
 """The mark in ``meta`` of a subquery that is evaluated as it stands."""
 
+RECURRING = "recurring"
+"""The schema in which a recursive query with USING KEY finds all of its rows so far."""
+
 TABLE_FUNCTIONS = frozenset(
     {"unnest", "generate_series", "range", "repeat", "repeat_row", "json_each", "json_tree", "generate_subscripts"}
 )
@@ -131,6 +134,9 @@ class _Expansion:
                 SqlRefusedError, table, "a query reads the present", hint=f"leave out what follows {table.name}"
             )
         folded = fold(table.name)
+        if fold(table.db) == RECURRING and folded in names and names[folded] is None:
+            table.meta["itself"] = folded
+            return None
         if not table.args.get("db") and folded in names:
             defined = names[folded]
             if defined is None:
