@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError
 from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
@@ -36,6 +37,9 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 """What may stand behind the number of an interval."""
+
+
+_AFTER_ROWS = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH)
 
 
 class Everview(DuckDB):
@@ -110,6 +114,14 @@ class Everview(DuckDB):
                 return call  # type: ignore[return-value]
             return exp.Table(this=call, alias=alias) if isinstance(call, exp.Func) else found  # type: ignore[return-value]
 
+        def _parse_wrapped_id_vars(self, optional: bool = False) -> list[exp.Expr]:
+            # WITH RECURSIVE q(k, v) USING KEY (k, max(v)): aggregates may stand among the names.
+            before = [token.text.upper() for token in self._tokens[max(0, self._index - 2) : self._index]]
+            if before != ["USING", "KEY"]:
+                return super()._parse_wrapped_id_vars(optional)
+            keys = self._parse_wrapped_csv(self._parse_assignment)
+            return [key.this if isinstance(key, exp.Column) and not key.table else key for key in keys]
+
         _is_named = False
         """Whether the VALUES that follow have names of a WITH in sight."""
 
@@ -120,12 +132,20 @@ class Everview(DuckDB):
             return found
 
         def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
-            # sqlglot knows no WITH before VALUES, and DuckDB does: there they are rows of a SELECT.
+            # sqlglot knows no WITH before VALUES and no ORDER BY behind them, and DuckDB does: there they are
+            # rows of a SELECT.
             named, self._is_named = self._is_named, False
-            found = super()._parse_derived_table_values(allow_value_synonym)
-            if found is None or not named:
+            start, in_parentheses = self._index, self._curr.token_type == TokenType.L_PAREN
+            try:
+                found = super()._parse_derived_table_values(allow_value_synonym)
+            except ParseError:
+                if not in_parentheses:
+                    raise
+                self._retreat(start)  # a subquery that begins with VALUES
+                return None
+            if found is None or not (named or (not in_parentheses and self._curr.token_type in _AFTER_ROWS)):
                 return found
-            return exp.select("*").from_(found, copy=False)  # type: ignore[return-value]
+            return self._parse_query_modifiers(exp.select("*").from_(found, copy=False))  # type: ignore[return-value]
 
         def _normalize_collate(self, collate: exp.Collate) -> None:
             # NOCASE.NOACCENT is one collation, not a column of a table.
@@ -135,6 +155,16 @@ class Everview(DuckDB):
 
     class Generator(DuckDBGenerator):
         MULTI_ARG_DISTINCT = True  # string_agg(DISTINCT a, ',') has one argument that is distinct
+
+        def query_modifiers(self, expression: exp.Expr, *sqls: str) -> str:
+            # FETCH is a LIMIT by another name. sqlglot would leave out what it says of ties and percents.
+            fetch = expression.args.get("limit")
+            if isinstance(fetch, exp.Fetch):
+                said = fetch.args.get("limit_options") or exp.LimitOptions()
+                kept = exp.LimitOptions(percent=said.args.get("percent"), with_ties=said.args.get("with_ties"))
+                count = fetch.args.get("count") or exp.Literal.number(1)
+                expression.set("limit", exp.Limit(expression=count.copy(), limit_options=kept))
+            return super().query_modifiers(expression, *sqls)
 
     def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
         """A path stays as written: to DuckDB ``'a.b'`` is a key, which sqlglot takes for ``'$.a.b'``."""

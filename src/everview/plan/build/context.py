@@ -135,6 +135,13 @@ class Context:
     def one(self, text: str, *relations: Relation) -> Expr:
         return self.typed([text], *relations)[0]
 
+    def condition(self, tree: exp.Expr, *relations: Relation) -> Expr:
+        """A condition over the fields of the relations: what is no BOOLEAN is cast to one, as DuckDB does it."""
+        found = self.one(text_of(tree.unnest()), *relations)
+        if found.type == BOOLEAN:
+            return Expr(text_of(tree), BOOLEAN)
+        return Expr(written(exp.cast(tree.copy(), "BOOLEAN")), BOOLEAN)
+
     def extended(self, relation: Relation, added: Sequence[Definition]) -> Relation:
         """The relation with further fields."""
         return project(relation, [*((found, of_field(found)) for found in relation.fields), *added])

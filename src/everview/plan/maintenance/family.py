@@ -30,6 +30,7 @@ from everview.change.types import BIGINT, FLOATS, HUGEINT, INTEGER, INTEGERS, TE
 from everview.errors import DefinitionError
 from everview.plan.expressions import Field, parsed
 from everview.plan.relations import Filter, Relation
+from everview.sql.typer import Failure, typer
 
 NUMBER = "NUMBER"
 """The class of numeric parameters; the type is wide enough for all constants of the family."""
@@ -73,13 +74,21 @@ def template_of(sql: str, available: tuple[Field, ...]) -> Template:
     texts: dict[int, str] = {}
     for number, literal in enumerate(literals, start=1):
         kind = found.get(number)
-        if kind is None or (kind == NUMBER and len(literal) > _DIGITS):
+        if kind is None or (kind == NUMBER and len(literal) > _DIGITS) or not _converts(literal, kind):
             texts[number] = literal
         else:
             classes.append(kind)
             constants.append(literal)
             texts[number] = f"${len(constants)}"
     return Template(_unmarked(skeleton, texts), tuple(classes), tuple(constants))
+
+
+@lru_cache(maxsize=65_536)
+def _converts(literal: str, kind: str) -> bool:
+    """Whether a constant has a value of its class: one that has none fails where rows are compared with it."""
+    if kind in (NUMBER, "VARCHAR"):
+        return True
+    return not isinstance(typer().value(f"CAST({literal} AS {kind})"), Failure)
 
 
 def _unmarked(skeleton: str, texts: Mapping[int, str]) -> str:
