@@ -40,6 +40,8 @@ from everview.sql.words import INPUT, worded
 
 PATIENCE = 1.0
 """Seconds after which no further round is begun."""
+_LONGEST = 400
+"""Characters of what is kept of a failure."""
 _ORDERS = 12
 """In how many orders rows are given to DuckDB where it answers otherwise than the plan."""
 _KNOWN = 1000
@@ -178,7 +180,7 @@ class _History:
         except DefinitionError:
             raise
         except Exception as error:  # whatever fails in a plan that is tried, the plan is not to be used
-            return f"the plan fails: {type(error).__name__}: {error}".partition("\n")[0]
+            return f"the plan fails: {' '.join(f'{type(error).__name__}: {error}'.split())}"[:_LONGEST]
         self.rounds += 1
         difference = self._difference(asking(), one, expected, found)
         return (
