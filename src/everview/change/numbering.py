@@ -113,6 +113,8 @@ def _pair_by_pair(words: Sequence[Word]) -> Numbers:
 def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
+    if not column.num_chunks:
+        return pa.nulls(0, column.type)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

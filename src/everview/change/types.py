@@ -42,11 +42,11 @@ from everview.change.kinds import (
 from everview.errors import DefinitionError
 
 __all__ = [
-    "BIGINT", "BIT", "BLOB", "BOOLEAN", "DATE", "DOUBLE", "FLOATS", "HUGEINT", "INTEGER", "INTEGERS", "INTERVAL", "JSON",
-    "NESTED", "REAL", "RECORDS", "SIGNED", "SMALLINT", "TEXTS", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_MS",
-    "TIMESTAMP_NS", "TIMESTAMP_S", "TIMETZ", "TINYINT", "UBIGINT", "UHUGEINT", "UINTEGER", "UNSIGNED", "USMALLINT",
-    "UTINYINT", "UUID", "VARCHAR", "Kind", "Type", "array_of", "decimal", "enum_of", "list_of", "map_of", "parse_type",
-    "struct", "tuple_of", "type_of",
+    "BIGINT", "BIT", "BLOB", "BOOLEAN", "DATE", "DOUBLE", "FLOATS", "HUGEINT", "INTEGER", "INTEGERS",
+    "INTERVAL", "JSON", "NESTED", "REAL", "RECORDS", "SIGNED", "SMALLINT", "TEXTS", "TIME", "TIMESTAMP",
+    "TIMESTAMPTZ", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP_S", "TIMETZ", "TINYINT", "UBIGINT", "UHUGEINT",
+    "UINTEGER", "UNSIGNED", "USMALLINT", "UTINYINT", "UUID", "VARCHAR", "Kind", "Type", "array_of", "decimal",
+    "enum_of", "list_of", "map_of", "parse_type", "struct", "tuple_of", "type_of",
 ]  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def type_of(arrow: pa.DataType) -> Type:
         return decimal(arrow.precision, arrow.scale)
     if isinstance(arrow, pa.OpaqueType) and arrow.vendor_name == "Everview":
         return parse_type(arrow.type_name)
-    return _BYARROW[arrow]
+    return _BY_ARROW[arrow]
 
 
 def decimal(precision: int, scale: int = 0) -> Type:

@@ -29,7 +29,7 @@ import pyarrow as pa
 from everview.change.types import NESTED, RECORDS, Kind, Type
 from everview.errors import ValueTypeError
 from everview.sql.settings import closed_at_exit
-from everview.store.columns import list_items, nulls_of, raw_values, to_python
+from everview.store.columns import list_items, nulls_of, one_array, raw_values, to_python
 from everview.store.registering import register, unregister
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def frame(table: pa.Table, columns: Sequence[ResultColumn]) -> pd.DataFrame:
     import pandas as pd
 
     names = _distinct([column.name for column in columns])
-    arrays = [chunks.combine_chunks() for chunks in table.columns]
+    arrays = [one_array(column.chunks) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns]
     parts = {at: array for at, array in enumerate(arrays) if _fits_a_frame(array, columns[at].type)}
     try:
         series = _defaults().series(parts)

@@ -180,6 +180,8 @@ def reason_of(error: Exception) -> str:
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
+    if not column.num_chunks:
+        return pa.nulls(0, column.type)  # Arrow combines no chunks of a list of an extension type
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
