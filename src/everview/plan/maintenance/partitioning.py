@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from everview.change.types import BLOB, BOOLEAN, Kind
+from everview.change.types import BLOB, BOOLEAN, Kind, Type
 from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.failing import computed_first
@@ -12,7 +12,7 @@ from everview.plan.maintenance.joining import bag_key, by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
 from everview.plan.maintenance.names import above, computed_name, pretty
 from everview.plan.maintenance.sketch import StateDraft, Stream, place_for
-from everview.plan.relations import Reevaluate, Sort, TopK, Window
+from everview.plan.relations import Reevaluate, Relation, Sort, TopK, Window
 from everview.sql.leaves import replaced as replaced_leaves
 
 
@@ -126,7 +126,7 @@ def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context)
     keys: list[tuple[str, ...]] = []
     for number, source in enumerate(relation.sources):
         fields = [column.name for column in source.fields]
-        below = context.stream(source, frozenset(fields))
+        below = _as_declared(context.stream(source, frozenset(fields)), source)
         key = [below.over(one) for one in relation.partition[number]] if relation.partition else []
         rows = rows_by(context, below, key, fields)
         inputs.append(rows)
@@ -149,3 +149,17 @@ def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context)
     draft.located = tuple(frozenset({names[name].sql}) for name in relation.shown_as) or (() if whole else None)
     draft.zone_key = () if whole else keys[0]
     return Stream(draft, ("evaluated",), names, slots)
+
+
+def _as_declared(stream: Stream, source: Relation) -> Stream:
+    """The stream with values of the types that a text over it was written for. Of a view that does not show its
+    key the row id is a text there, whatever the key is."""
+    names = {
+        name: found if found.type == source.field(name).type else _cast(found, source.field(name).type)
+        for name, found in stream.names.items()
+    }
+    return replace(stream, names=names)
+
+
+def _cast(value: Expr, kind: Type) -> Expr:
+    return Expr(f"CAST({value.sql} AS {kind})", kind)
