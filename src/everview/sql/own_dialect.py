@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -98,7 +98,13 @@ class Everview(DuckDB):
             return super()._negate_range(this)
 
         def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
-            found = super()._parse_is(this)
+            found: exp.Expr | None
+            if self._match_text_seq("UNKNOWN"):  # of a truth value: IS NULL
+                found = self.expression(exp.Is(this=this, expression=exp.Null()))
+            elif self._match_text_seq("NOT", "UNKNOWN"):
+                found = self.expression(exp.Not(this=exp.Is(this=this, expression=exp.Null())))
+            else:
+                found = super()._parse_is(this)
             while found is not None and self._match(TokenType.DPIPE):  # (a IS NULL) || 'x'
                 found = self.expression(exp.DPipe(this=exp.Paren(this=found), expression=self._parse_term(), safe=True))
             return found
@@ -113,6 +119,18 @@ class Everview(DuckDB):
                 call.set("alias", alias)
                 return call  # type: ignore[return-value]
             return exp.Table(this=call, alias=alias) if isinstance(call, exp.Func) else found  # type: ignore[return-value]
+
+        def _parse_function_call(self, *args: Any, **named: Any) -> exp.Expr | None:
+            # corr(DISTINCT a, b): to sqlglot that is one argument, which some of its classes do not take.
+            start = self._index
+            try:
+                return super()._parse_function_call(*args, **named)
+            except ParseError:
+                ahead = [token.token_type for token in self._tokens[start + 1 : start + 3]]
+                if ahead != [TokenType.L_PAREN, TokenType.DISTINCT] or named.get("anonymous"):
+                    raise
+                self._retreat(start)
+                return super()._parse_function_call(*args, **{**named, "anonymous": True})
 
         def _parse_wrapped_id_vars(self, optional: bool = False) -> list[exp.Expr]:
             # WITH RECURSIVE q(k, v) USING KEY (k, max(v)): aggregates may stand among the names.
@@ -154,7 +172,12 @@ class Everview(DuckDB):
                 collate.set("expression", exp.var(".".join(part.name for part in found.parts)))
 
     class Generator(DuckDBGenerator):
-        MULTI_ARG_DISTINCT = True  # string_agg(DISTINCT a, ',') has one argument that is distinct
+        def distinct_sql(self, expression: exp.Distinct) -> str:
+            # corr(DISTINCT a, b) has two arguments; count(DISTINCT a, b) of other dialects counts rows.
+            several = len(expression.expressions) > 1 and not expression.args.get("on")
+            if several and not isinstance(expression.parent, exp.Count):
+                return f"DISTINCT {self.expressions(expression, flat=True)}"
+            return super().distinct_sql(expression)
 
         def query_modifiers(self, expression: exp.Expr, *sqls: str) -> str:
             # FETCH is a LIMIT by another name. sqlglot would leave out what it says of ties and percents.

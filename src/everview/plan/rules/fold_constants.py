@@ -76,17 +76,11 @@ def _condition(tree: exp.Expr) -> exp.Expr:
         wins = isinstance(tree, exp.Or)
         for this, other in ((left, right), (right, left)):
             if isinstance(this, exp.Boolean):
-                return this if bool(this.this) is wins else _as_condition(other)
+                return this if bool(this.this) is wins else other
         same = left is tree.this and right is tree.expression
         return tree if same else type(tree)(this=left.copy(), expression=right.copy())
     value = _value(tree)
     return exp.false() if isinstance(value, exp.Null) else value
-
-
-def _as_condition(tree: exp.Expr) -> exp.Expr:
-    """What stood beside AND or OR and stands alone now: a number was cast there."""
-    told = isinstance(tree.unnest(), exp.Predicate | exp.Connector | exp.Not | exp.Boolean)
-    return tree if told or tree.is_type("boolean") else exp.cast(tree.copy(), "BOOLEAN")
 
 
 def _value(tree: exp.Expr) -> exp.Expr:
