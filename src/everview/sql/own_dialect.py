@@ -99,6 +99,13 @@ class Everview(DuckDB):
             if isinstance(found, exp.Column | exp.Dot):
                 collate.set("expression", exp.var(".".join(part.name for part in found.parts)))
 
+    class Generator(DuckDB.Generator):
+        TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
+            **DuckDB.Generator.TRANSFORMS,
+            exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
+        }
+        """The empty map has no text of its own where it is cast to a MAP."""
+
     def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
         """A path stays as written: to DuckDB ``'a.b'`` is a key, which sqlglot takes for ``'$.a.b'``."""
         return path
