@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -135,3 +137,70 @@ def test_tuples_go_into_structs_and_views(db: everview.Database) -> None:
     ]  # fmt: skip
     assert db.sql("SELECT pair[1] + 1 FROM v WHERE pair = (2, (3, 'x'))").rows() == [(3,)]
     assert db.view("v").get(1) == {"id": 1, "pair": (1, (1, "x")), "first": 1}
+
+
+PAIRS = {
+    ("ENUM('b', 'a')", "VARCHAR"): ("'a'", "'b'", "'c'"),
+    ("ENUM('b', 'a')", "ENUM('a', 'b', 'c')"): ("'a'", "'b'", "'c'"),
+    ("TIMESTAMP_S", "TIMESTAMP"): ("'2020-01-01 00:00:00'", "'2020-01-01 00:00:00.5'"),
+    ("TIMESTAMP_NS", "TIMESTAMP"): ("'2020-01-01 00:00:00'", "'2020-01-01 00:00:00.000000001'"),
+    ("TIMESTAMP_MS", "DATE"): ("'2020-01-01'", "'2020-01-01 00:00:00.001'"),
+    ("TIMETZ", "TIME"): ("'12:00:00'", "'13:00:00'"),
+    ("INTEGER[2]", "INTEGER[]"): ("[1, 2]", "[1, NULL]"),
+    ("TUPLE(INTEGER, VARCHAR)", "STRUCT(a INTEGER, b VARCHAR)"): ("(1, 'a')", "(NULL, 'b')"),
+    ("BIT", "VARCHAR"): ("'01'", "'1'"),
+}
+
+
+@pytest.mark.parametrize(("left", "right"), PAIRS)
+def test_columns_of_different_types_are_compared_as_duckdb_compares_them(
+    left: str, right: str, db: everview.Database
+) -> None:
+    db.sql(f"CREATE TABLE t (id INTEGER PRIMARY KEY, x {left}); CREATE TABLE u (id INTEGER PRIMARY KEY, x {right})")
+    views = {
+        "joined": "SELECT t.id AS a, u.id AS b FROM t JOIN u ON t.x = u.x",
+        "lesser": "SELECT t.id AS a, u.id AS b FROM t JOIN u ON t.x < u.x",
+        "either": "SELECT x FROM t UNION SELECT x FROM u",
+        "common_ones": "SELECT x FROM t INTERSECT SELECT x FROM u",
+        "inside": "SELECT id FROM t WHERE x IN (SELECT x FROM u)",
+        "using_x": "SELECT t.id AS a, x FROM t FULL JOIN u USING (x)",
+    }
+    made = {}
+    with connect() as other:
+        for name, kind in (("t", left), ("u", right)):
+            other.execute(f"CREATE TABLE {name} (id INTEGER, x {kind})")
+        for name, query in views.items():
+            try:
+                other.execute(query)
+            except duckdb.Error:
+                with pytest.raises(everview.EverviewError):
+                    db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+            else:
+                db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+                made[name] = query
+    for number, value in enumerate((*PAIRS[left, right], "NULL")):
+        for table, kind in (("t", left), ("u", right)):
+            with contextlib.suppress(everview.EverviewError):  # a text that is no member
+                db.sql(f"INSERT INTO {table} VALUES ({number}, CAST({value} AS {kind}))")
+    db.flush()
+    _compare(db, made)
+
+
+def test_an_enum_is_compared_with_a_text_as_a_text(db: everview.Database) -> None:
+    db.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, x ENUM('b', 'a', 'c')); CREATE TABLE u (id INTEGER PRIMARY KEY)")
+    views = {f"is_{text}": f"SELECT id, x FROM t WHERE x = '{text}'" for text in ("a", "b", "zzz")}
+    views |= {f"below_{text}": f"SELECT id FROM t WHERE x < '{text}'" for text in ("b", "zzz")}
+    views |= {"under_a": "SELECT id FROM t WHERE x < CAST('a' AS ENUM('b', 'a', 'c'))"}
+    views |= {"under_c": "SELECT id FROM t WHERE x < CAST('c' AS ENUM('b', 'a', 'c'))"}
+    for name, query in views.items():
+        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    db.sql("INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, NULL)")
+    db.flush()
+    _compare(db, views)
+    assert db.sql("SELECT id FROM under_c ORDER BY id").rows() == [(1,), (2,)]
+
+
+def test_the_empty_map_is_cast(db: everview.Database) -> None:
+    assert db.sql(
+        "SELECT CAST(MAP {} AS MAP(VARCHAR, INTEGER)), MAP {'a': CAST(MAP {} AS MAP(INTEGER, INTEGER))}"
+    ).rows()

@@ -172,6 +172,12 @@ class Everview(DuckDB):
                 collate.set("expression", exp.var(".".join(part.name for part in found.parts)))
 
     class Generator(DuckDBGenerator):
+        TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
+            **DuckDBGenerator.TRANSFORMS,
+            exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
+        }
+        """The empty map has no text of its own where it is cast to a MAP."""
+
         def distinct_sql(self, expression: exp.Distinct) -> str:
             # corr(DISTINCT a, b) has two arguments; count(DISTINCT a, b) of other dialects counts rows.
             several = len(expression.expressions) > 1 and not expression.args.get("on")

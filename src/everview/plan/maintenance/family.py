@@ -119,6 +119,8 @@ def _class(literal: exp.Expr, types: Mapping[str, Type]) -> str | None:
     cast = None
     if isinstance(node.parent, exp.Cast) and not isinstance(node.parent, exp.TryCast):
         node = node.parent
+        if any(member.is_string for member in node.to.find_all(exp.Literal)):
+            return None  # the members of an ENUM are literals as well
         cast = _type_text(node.to.sql(dialect="duckdb"))
         if cast is None:
             return None
@@ -131,8 +133,8 @@ def _class(literal: exp.Expr, types: Mapping[str, Type]) -> str | None:
         return cast
     beside = types.get(other.name) if isinstance(other, exp.Column) else None
     if literal.is_string:
-        if beside is None or not beside.is_scalar:
-            return None
+        if beside is None or not beside.is_scalar or beside.kind is Kind.ENUM:
+            return None  # DuckDB compares an ENUM with a text as text
         return "VARCHAR" if beside.kind in TEXTS else str(beside)
     if beside is not None and beside.kind not in _NUMERIC:
         return None
