@@ -29,9 +29,9 @@ from tests.strangers.worker import seed_of
 
 READING = 120.0
 """Seconds for reading a file."""
-TRYING = 60.0
+TRYING = 40.0
 """Seconds for a batch, and for each of its queries:"""
-EACH = 12.0
+EACH = 2.0
 PROCESSES = 2
 
 Line = dict[str, Any]
@@ -181,22 +181,43 @@ class Campaign:
         return [*lines, about | {"queries": len(lines), "others": read["others"], "asked": read["asked"]}]
 
     def _batch(self, process: Process, batch: Line) -> list[Line]:
-        job = {"do": "try", "batch": batch, "seed": self.seed, "shrinks": self.shrinks}
+        """The lines of a batch; where the process hangs or dies, of its halves."""
         queries = batch["queries"]
         try:
+            job = {"do": "try", "batch": batch, "seed": self.seed}
             found: list[Line] = process.ask(job, TRYING + EACH * len(queries))
         except (HungError, DiedError, RuntimeError) as error:
             if len(queries) > 1:
                 middle = len(queries) // 2
                 halves = queries[:middle], queries[middle:]
                 return [line for half in halves for line in self._batch(process, batch | {"queries": half})]
-            kind = "timed out" if isinstance(error, HungError) else "crashed"
-            if isinstance(error, RuntimeError):
-                kind = "harness"
-            only = {"outcome": kind, "detail": str(error), "round": -1, "notices": [], "reads": []}
-            tables = [[table["name"], table["columns"], table["rows"][:6]] for table in batch["tables"]]
-            return [{"query": queries[0], **only, "reproduction": {"tables": tables, "query": queries[0]}}]
+            return [self._alone(batch, error)]
+        for line in found:
+            if line["outcome"] in ("wrong", "crashed"):
+                line["reproduction"] = self._reproduction(process, batch, line)
         return found
+
+    def _reproduction(self, process: Process, batch: Line, line: Line) -> Line:
+        job = {"do": "reproduce", "batch": batch, "seed": self.seed, "shrinks": self.shrinks}
+        try:
+            found: Line = process.ask(job | {"query": line["query"], "extreme": line["extreme"]}, TRYING)
+        except (HungError, DiedError, RuntimeError) as error:
+            return {"query": line["query"], "unreproduced": str(error)}
+        return found
+
+    def _alone(self, batch: Line, error: Exception) -> Line:
+        """The line of a query with which the process hung, died or failed."""
+        kind = {HungError: "timed out", DiedError: "crashed"}.get(type(error), "harness")
+        tables = [[table["name"], table["columns"], table["rows"][:6]] for table in batch["tables"]]
+        return {
+            "query": batch["queries"][0],
+            "outcome": kind,
+            "detail": str(error),
+            "round": -1,
+            "notices": [],
+            "reads": [table["name"] for table in batch["tables"]],
+            "reproduction": {"tables": tables, "named": batch["named"], "query": batch["queries"][0]},
+        }
 
 
 def lines_of(report: Path) -> Iterator[Line]:

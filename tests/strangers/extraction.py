@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 
 from tests.strangers.literals import literal
-from tests.strangers.statements import bare, closing, first_word, is_query, plain, top_level
+from tests.strangers.statements import closing, first_word, is_query, plain, top_level, words_of
 
 ROWS = 24
 """How many rows of a table are kept."""
@@ -52,6 +52,7 @@ _VIEW = re.compile(
 _NO_COLUMN = re.compile(
     r"(constraint|primary\s+key|unique|check|foreign|exclude|like|watermark|index|key|include|period)\b", re.IGNORECASE
 )
+_UNFINISHED = frozenset({"STRUCT", "MAP", "LIST", "ENUM", "UNION", "ARRAY"})
 _QUOTES = '"[]`'
 _KEY = re.compile(r"primary\s+key\s*\(([^)]*)\)", re.IGNORECASE)
 
@@ -152,6 +153,7 @@ class Extraction:
         self.connection = connect()
         self.part = _Part()
         self.done: list[Extract] = []
+        self._changed: set[str] = set()
 
     def read(self, statements: Iterable[str]) -> list[Extract]:
         for number, text in enumerate(statements):
@@ -172,12 +174,13 @@ class Extraction:
         elif word in ("insert", "update", "delete"):
             if word != "insert":
                 self._keep_rows()
+            self._changed |= words_of(text) & self.part.columns.keys()
             self._execute(text)
         elif word in ("drop", "alter"):
             self._keep_rows()
             self._execute(text)
             if word == "alter":
-                self._look_again()
+                self._look_again(*words_of(text) & self.part.columns.keys())
         elif word == "create" and re.match(r"\s*create\s+(type|sequence)\b", text, re.IGNORECASE):
             self._execute(text)
 
@@ -206,7 +209,9 @@ class Extraction:
     def _table(self, found: re.Match[str], text: str) -> None:
         name = found["name"].strip('"')
         self._keep_rows()
-        said = re.sub(r"^\s*create\s+((temp|temporary|unlogged|global|local)\s+)+table", "CREATE TABLE", text, flags=re.I)
+        said = re.sub(
+            r"^\s*create\s+((temp|temporary|unlogged|global|local)\s+)+table", "CREATE TABLE", text, flags=re.I
+        )
         if not self._execute(said):
             if found["rest"] != "(":
                 return
@@ -239,7 +244,9 @@ class Extraction:
     def _type(self, said: str) -> str | None:
         """The type that a column's definition begins with, in DuckDB's words."""
         words = re.findall(r"\w+|\([^()]*\)|\[\d*\]|<|>|,|\S", said)[:12]
-        if not words or re.match(r"(not|null|primary|unique|default|check|references|collate|constraint)$", words[0], re.I):
+        if not words or re.match(
+            r"(not|null|primary|unique|default|check|references|collate|constraint)$", words[0], re.I
+        ):
             return "INTEGER"
         words[0] = _SYNONYMS.get(words[0].lower(), words[0])
         for count in range(len(words), 0, -1):
@@ -248,13 +255,13 @@ class Extraction:
                 row = self.connection.execute(f"SELECT typeof(CAST(NULL AS {kind}))").fetchone()
             except duckdb.Error:
                 continue
-            if row:
+            if row and row[0] not in _UNFINISHED:
                 return str(row[0])
         return None
 
-    def _look_again(self, name: str | None = None) -> None:
+    def _look_again(self, *names: str) -> None:
         """Learn the shape of tables; where one was known with another, the part ends before it."""
-        for table in [name] if name else list(self.part.columns):
+        for table in sorted(names):
             try:
                 described = self.connection.execute(f"DESCRIBE {quoted(table)}").fetchall()
             except duckdb.Error:
@@ -264,14 +271,17 @@ class Extraction:
                 continue
             if self.part.columns.get(table.lower(), shape) != shape:
                 self._end()
+                self.part.rows[table.lower()] = {}
             self.part.columns[table.lower()] = shape
             self.part.named.pop(table.lower(), None)
             self.part.keys[table.lower()] = tuple(str(row[0]) for row in described if row[3] == "PRI")
             self.part.rows.setdefault(table.lower(), {})
+            self._changed.add(table.lower())
 
     def _keep_rows(self) -> None:
-        for name, columns in self.part.columns.items():
-            held = self.part.rows[name]
+        """Remember the rows of tables that were written since."""
+        for name in self._changed & self.part.columns.keys():
+            columns, held = self.part.columns[name], self.part.rows[name]
             if len(held) >= ROWS:
                 continue
             casts = ", ".join(f"CAST({quoted(column)} AS VARCHAR)" for column, _ in columns)
@@ -282,6 +292,7 @@ class Extraction:
             step = max(1, len(rows) // ROWS)
             for row in rows[::step][: ROWS - len(held)]:
                 held[tuple(literal(value, kind) for value, (_, kind) in zip(row, columns, strict=True))] = None
+        self._changed.clear()
 
     def _end(self) -> None:
         """The part is over; what is defined goes on into the next one."""
@@ -293,7 +304,7 @@ class Extraction:
                 for name, columns in part.columns.items()
             )
             self.done.append(Extract(tables, tuple(part.named.values()), tuple(part.queries)))
-        self.part = _Part(part.columns, part.keys, {name: {} for name in part.columns}, dict(part.named))
+        self.part = _Part(dict(part.columns), dict(part.keys), dict(part.rows), dict(part.named))
 
 
 def _unique(
@@ -302,7 +313,3 @@ def _unique(
     """One row for each key: a file may have deleted a row and written it again."""
     at = [number for number, (name, _) in enumerate(columns) if name in key]
     return tuple({tuple(row[number] for number in at) if at else row: row for row in rows}.values())
-
-
-def words_of(text: str) -> set[str]:
-    return set(re.findall(r"\w+", bare(text)))

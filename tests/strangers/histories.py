@@ -93,7 +93,9 @@ class _Writer:
         return tuple(held[name] for name in table.key)
 
 
-def draw(tables: Sequence[Table], texts: Sequence[str], seed: int, judge: duckdb.DuckDBPyConnection) -> History:
+def draw(
+    tables: Sequence[Table], texts: Sequence[str], seed: int, judge: duckdb.DuckDBPyConnection, *, extreme: bool = True
+) -> History:
     """A history in which every kind of write occurs, of about forty statements."""
     rng = random.Random(seed)
     values: dict[str, list[str]] = {}
@@ -111,7 +113,7 @@ def draw(tables: Sequence[Table], texts: Sequence[str], seed: int, judge: duckdb
         [*rest, *(one for table in tables for one in writer.drawn(table, 4))],
         [one for table in tables for one in (*writer.update(table), *writer.delete(table), *writer.update(table))],
         [one for table in tables for one in (*writer.drawn(table, 3), *writer.again(table))],
-        [one for table in tables for one in writer.drawn(table, 2, extreme=True)],
+        [one for table in tables for one in writer.drawn(table, 2, extreme=extreme)],
         [one for table in tables for one in (*writer.delete(table), *writer.drawn(table, 1))],
     ]
     if tables:

@@ -15,13 +15,15 @@ import math
 import random
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import duckdb
 import pyarrow as pa
 
 from tests.strangers.extraction import Extract, connect, limited, quoted
-from tests.strangers.statements import bare, is_query
+from tests.strangers.histories import History
+from tests.strangers.statements import bare, is_query, words_of
 
 ROWS = 20_000
 """An answer of more rows is not compared."""
@@ -43,13 +45,17 @@ class NoAnswerError(Exception):
     """DuckDB raises an error for these rows, or takes too long."""
 
 
+class TooLargeError(NoAnswerError):
+    """DuckDB takes longer for an answer, or it has more rows, than is worth waiting for."""
+
+
 _KEYWORDS = (
-    "current_date current_time current_timestamp localtime localtimestamp current_user session_user current_role user"
-).split()
+    "current_date|current_time|current_timestamp|localtime|localtimestamp|current_user|session_user|current_role|user"
+)
 _OUTSIDE = re.compile(
     r"\b(tablesample|using\s+sample|information_schema|pg_catalog|sqlite_master|sqlite_schema|sqlite_temp_master"
     r"|(?:duckdb|pragma|pg|read|parquet|sniff|repeat_row|test|seq_scan|index_scan|glob|mz|rw|has|query)_\w+\s*\("
-    r"|mz_\w+|rw_\w+|pg_\w+|glob\s*\(|query\s*\(|query_table\s*\(|txid_\w+|reservoir_quantile|approx_quantile|summarize)",
+    r"|duckdb_\w+|mz_\w+|rw_\w+|pg_\w+|glob\s*\(|query\s*\(|query_table\s*\(|txid_\w+|reservoir_quantile|approx_quantile|summarize)",
 )
 _AGE = re.compile(r"\bage\s*\([^,()]*(?:\([^()]*\)[^,()]*)*\)")
 
@@ -62,7 +68,11 @@ def _volatile() -> re.Pattern[str]:
         " WHERE stability IN ('VOLATILE', 'CONSISTENT_WITHIN_QUERY') AND function_name <> 'error'"
     )
     names = "|".join(re.escape(name) for (name,) in found.fetchall())
-    return re.compile(rf"\b(?:{names})\s*\(|\b(?:{'|'.join(_KEYWORDS)})\b(?!\s*\.)")
+    return re.compile(rf"\b(?:{names})\s*\(|\b(?:{_KEYWORDS})\b(?!\s*\.)")
+
+
+Foretold = dict[str, list[Answer | None]]
+"""The answers to queries, by their numbers, before the first round and after each; None where there is none."""
 
 
 class Oracle:
@@ -70,6 +80,8 @@ class Oracle:
 
     def __init__(self, extract: Extract) -> None:
         self.extract = extract
+        self._named = {named.name.lower(): named for named in extract.named}
+        self._names = {*self._named, *(table.name.lower() for table in extract.tables)}
         self.connection = connect()
         for table in extract.tables:
             self.connection.execute(table.definition(key=False))
@@ -90,15 +102,20 @@ class Oracle:
             waiting = left
 
     def reads(self, query: str) -> set[str]:
-        """The tables and named queries that a query reads, also through others, in lower case."""
-        try:
-            found = {name.lower().rpartition(".")[2].strip('"') for name in self.connection.get_table_names(query)}
-        except duckdb.Error:
-            return set()
-        for named in self.extract.named:
-            if named.name.lower() in found and named.query != query:
-                found |= self.reads(named.query)
+        """The tables and named queries that a query may read, also through others, in lower case: those whose
+        names occur in it."""
+        found = self._named_in(query)
+        waiting = list(found)
+        while waiting:
+            named = self._named.get(waiting.pop())
+            more = self._named_in(named.query) - found if named else set()
+            found |= more
+            waiting += more
         return found
+
+    def _named_in(self, text: str) -> set[str]:
+        words, low = words_of(text), text.lower()
+        return {name for name in self._names if name in words or quoted(name) in low}
 
     def rejection(self, query: str) -> str | None:
         """Why a query is not for us, asked while the tables are empty; None where it is."""
@@ -132,11 +149,28 @@ class Oracle:
                 described = asked.execute("DESCRIBE strangers_answer").fetchall()
                 casts = ", ".join(f"CAST({quoted(str(row[0]))} AS VARCHAR)" for row in described)
                 rows = asked.execute(f"SELECT {casts} FROM strangers_answer LIMIT {ROWS + 1}").fetchall()
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException) as error:
+            raise TooLargeError(str(error)) from error
         except (duckdb.Error, RuntimeError, UnicodeDecodeError) as error:
             raise NoAnswerError(str(error)) from error
         if len(rows) > ROWS:
-            raise NoAnswerError("too many rows")
+            raise TooLargeError("too many rows")
         return Answer(tuple(str(row[0]) for row in described), tuple(str(row[1]) for row in described), tuple(rows))
+
+    def foretell(self, history: History, queries: Mapping[str, str]) -> Foretold:
+        """The answers all through a history, without queries that are too large in any of its rounds."""
+        found: Foretold = {number: [] for number in queries}
+        for texts in (history.before, *history.rounds):
+            for text in texts:
+                self.connection.execute(text)
+            for number in list(found):
+                try:
+                    found[number].append(self.answer(queries[number]))
+                except TooLargeError:
+                    del found[number]
+                except NoAnswerError:
+                    found[number].append(None)
+        return found
 
     def alternatives(self, query: str, seed: int) -> list[Answer]:
         """What DuckDB also answers: with the rows in other orders, and without its optimizer."""

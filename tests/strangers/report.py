@@ -12,7 +12,18 @@ from typing import Any
 
 from tests.strangers.constructs import CONSTRUCTS, constructs
 
-KINDS = ("right", "reevaluated", "open", "no answer", "refused", "wrong", "crashed", "timed out", "harness")
+KINDS = (
+    "right",
+    "reevaluated",
+    "open",
+    "no answer",
+    "refused",
+    "wrong",
+    "crashed",
+    "timed out",
+    "too large",
+    "harness",
+)
 _TITLES = {"reevaluated": "right by re-evaluation"}
 Line = dict[str, Any]
 
@@ -32,11 +43,15 @@ def tables(lines: Sequence[Line]) -> str:
         for name in constructs(line["query"]):
             by_construct.setdefault(name, Counter())[line["outcome"]] += 1
     total: Counter[str] = sum(by_suite.values(), Counter())
+    on_spark = Counter(line["outcome"] for line in lines if line["kind"] == "spark")
     ordered = {name: by_construct[name] for name in CONSTRUCTS if name in by_construct}
     parts = [
-        _table("suite", {**dict(sorted(by_suite.items())), "all": total}),
+        _table(
+            "suite", {**dict(sorted(by_suite.items())), "all": total} | ({"on Spark": on_spark} if on_spark else {})
+        ),
         _table("construct", ordered),
         _others(lines),
+        _remarks(queries),
         _reasons(queries, "refused"),
         _reasons(queries, "crashed"),
     ]
@@ -46,9 +61,7 @@ def tables(lines: Sequence[Line]) -> str:
 def _table(title: str, counted: dict[str, Counter[str]]) -> str:
     used = [kind for kind in KINDS if any(counts[kind] for counts in counted.values())]
     heads = [title, "queries", *(_TITLES.get(kind, kind) for kind in used)]
-    rows = [
-        [name, f"{counts.total():,}", *(f"{counts[kind]:,}" for kind in used)] for name, counts in counted.items()
-    ]
+    rows = [[name, f"{counts.total():,}", *(f"{counts[kind]:,}" for kind in used)] for name, counts in counted.items()]
     return "\n".join(
         [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *(f"| {' | '.join(row)} |" for row in rows)]
     )
@@ -62,6 +75,12 @@ def _others(lines: Sequence[Line]) -> str:
             counts.update(line.get("others", {}))
             counts["file not read"] += "unread" in line
     return "Not for us: " + ", ".join(f"{count:,} {name}" for name, count in counts.most_common() if count)
+
+
+def _remarks(queries: Sequence[Line]) -> str:
+    """How many columns are not called as DuckDB calls them, or have another type."""
+    counts = Counter(remark.split()[0] for line in queries for remark in line.get("remarks", ()))
+    return f"Columns with another name than DuckDB's: {counts['name']:,}, with another type: {counts['type']:,}"
 
 
 def reason(detail: str) -> str:

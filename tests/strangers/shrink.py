@@ -18,7 +18,7 @@ from tests.strangers.oracle import Oracle
 from tests.strangers.statements import top_level
 from tests.strangers.trial import Outcome, attempt
 
-SECONDS = 10.0
+SECONDS = 6.0
 
 
 def narrowed(extract: Extract, history: History, queries: Sequence[str]) -> tuple[Extract, History]:

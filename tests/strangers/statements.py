@@ -23,7 +23,6 @@ _HOLDERS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _OPENING = re.compile(r"\s*\(*\s*(\w+)")
 QUERIES = frozenset({"select", "with", "values", "from", "table", "pivot", "unpivot"})
 """Words that a query begins with."""
@@ -63,6 +62,11 @@ def bare(text: str) -> str:
         return '"' if held.startswith('"') else "''" if held != ";" else held
 
     return _HOLDERS.sub(emptied, text).lower()
+
+
+def words_of(text: str) -> set[str]:
+    """All words of a text in lower case, those in double quotes too."""
+    return set(re.findall(r"\w+", plain(text).lower()))
 
 
 def first_word(text: str) -> str:

@@ -46,7 +46,9 @@ SUITES = (
     Suite("feldera java", rf"{_FELDERA}.*\.java", formats.java, rf"{_FELDERA}.*\.java"),
     Suite("feldera python", r"python/tests/.*\.py", formats.python, rf"{_FELDERA}.*\.java", once_per_folder=True),
     Suite("postgres", r"src/test/regress/sql/.*\.sql", formats.psql, r"src/test/regress/sql/test_setup\.sql"),
-    Suite("sqllogictest", r"test/(?:random|index|evidence|select).*\.test", formats.sqllogictest, r"test/select1\.test"),
+    Suite(
+        "sqllogictest", r"test/(?:random|index|evidence|select).*\.test", formats.sqllogictest, r"test/select1\.test"
+    ),
     Suite("risingwave", r"e2e_test/.*\.slt(?:\.part)?", formats.sqllogictest, r"e2e_test/batch/.*\.slt.*"),
     Suite(
         "datafusion",

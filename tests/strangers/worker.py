@@ -10,6 +10,7 @@ import json
 import os
 import random
 import sys
+import traceback
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -19,13 +20,13 @@ from typing import Any
 
 from tests.strangers import histories
 from tests.strangers.extraction import Extract, Extraction
-from tests.strangers.oracle import Oracle
+from tests.strangers.oracle import Foretold, Oracle
 from tests.strangers.repositories import Repository
 from tests.strangers.shrink import narrowed, reproduction, shrink
 from tests.strangers.suites import SUITES
 from tests.strangers.trial import Outcome, attempt
 
-BATCH = 25
+BATCH = 40
 """How many queries are views of one store."""
 TRIED = 4
 """Of a file so many times the wanted queries are looked at, at most, to find those that are for us."""
@@ -52,7 +53,9 @@ def read_file(place: str, suite_name: str, path: str, most: int, seed: int) -> d
     for at, query in rng.sample(chosen, len(chosen)):
         if count == most:
             break
-        oracle = oracles.setdefault(at, Oracle(extracts[at]))
+        if at not in oracles:
+            oracles[at] = Oracle(extracts[at])
+        oracle = oracles[at]
         reason = oracle.rejection(query)
         if reason is None:
             accepted.setdefault(at, []).append(query)
@@ -70,45 +73,62 @@ def read_file(place: str, suite_name: str, path: str, most: int, seed: int) -> d
     return {"batches": batches, "others": others, "asked": sum(len(extract.queries) for extract in extracts)}
 
 
-def try_batch(held: dict[str, Any], seed: int, shrinks: bool) -> list[dict[str, Any]]:
-    """The outcome of each query of a batch, with a reproduction of what is wrong or crashed."""
+def try_batch(held: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    """The outcome of each query of a batch. What is too large with extreme values is tried without them."""
     extract = Extract.of_json(held)
-    judge = Oracle(extract)
-    history = histories.draw(extract.tables, extract.queries, seed_of(seed, extract.tables), judge.connection)
-    read = [sorted(judge.reads(query)) for query in extract.queries]
-    judge.close()
-    found = attempt(extract, history, {str(at): query for at, query in enumerate(extract.queries)})
-    lines = []
-    for at, query in enumerate(extract.queries):
-        outcome = found[str(at)]
-        line = {"query": query, "reads": read[at], **outcome.to_json()}
-        if outcome.kind in ("wrong", "crashed"):
-            line["reproduction"] = _reproduced(extract, history, query, outcome, shrinks)
-        elif outcome.kind in ("refused", "open"):
-            line["reproduction"] = reproduction(*narrowed(extract, histories.History((), ()), [query]), query, outcome)
-        lines.append(line)
-    return lines
+    waiting = {str(at): query for at, query in enumerate(extract.queries)}
+    found: dict[str, dict[str, Any]] = {}
+    for extreme in (True, False):
+        history, foretold, read = _foretold(extract, waiting, seed, extreme)
+        asked = {number: waiting.pop(number) for number in foretold}
+        outcomes = attempt(extract, history, asked, foretold) if asked else {}
+        for number, outcome in outcomes.items():
+            found[number] = {"query": asked[number], "reads": read[number], "extreme": extreme, **outcome.to_json()}
+            if outcome.kind in ("refused", "open"):
+                empty = histories.History((), ())
+                small, _ = narrowed(extract, empty, [asked[number]])
+                found[number]["reproduction"] = reproduction(small, empty, asked[number], outcome)
+        if not waiting:
+            break
+    for number, query in waiting.items():
+        found[number] = {"query": query, "reads": read[number], **Outcome("too large").to_json()}
+    return [found[number] for number in sorted(found, key=int)]
 
 
-def _reproduced(
-    extract: Extract, history: histories.History, query: str, outcome: Outcome, shrinks: bool
-) -> dict[str, Any]:
-    if shrinks:
-        return reproduction(*_in_order(shrink(extract, history, query, outcome), query))
-    return reproduction(*narrowed(extract, history, [query]), query, outcome)
+def reproduce(held: dict[str, Any], query: str, seed: int, extreme: bool, shrinks: bool) -> dict[str, Any]:
+    """What is needed to see again that a query of a batch is wrong or crashes, as small as it was made in some
+    seconds."""
+    extract = Extract.of_json(held)
+    history, _, _ = _foretold(extract, {}, seed, extreme)
+    small, history = narrowed(extract, history, [query])
+    outcome = attempt(small, history, {"0": query})["0"]
+    if shrinks and outcome.kind in ("wrong", "crashed"):
+        small, history, outcome = shrink(small, history, query, outcome)
+    return reproduction(small, history, query, outcome) | {"alone": outcome.kind}
 
 
-def _in_order(
-    found: tuple[Extract, histories.History, Outcome], query: str
-) -> tuple[Extract, histories.History, str, Outcome]:
-    extract, history, outcome = found
-    return extract, history, query, outcome
+def _foretold(
+    extract: Extract, queries: dict[str, str], seed: int, extreme: bool
+) -> tuple[histories.History, Foretold, dict[str, list[str]]]:
+    """A history, DuckDB's answers all through it, and which tables each query reads."""
+    oracle = Oracle(extract)
+    try:
+        drawn = seed_of(seed, extract.tables)
+        history = histories.draw(extract.tables, extract.queries, drawn, oracle.connection, extreme=extreme)
+        read = {number: sorted(oracle.reads(query)) for number, query in queries.items()}
+        return history, oracle.foretell(history, queries), read
+    finally:
+        oracle.close()
 
 
 def _answered(job: dict[str, Any]) -> object:
-    if job["do"] == "read":
-        return read_file(job["place"], job["suite"], job["path"], job["most"], job["seed"])
-    return try_batch(job["batch"], job["seed"], job["shrinks"])
+    match job["do"]:
+        case "read":
+            return read_file(job["place"], job["suite"], job["path"], job["most"], job["seed"])
+        case "try":
+            return try_batch(job["batch"], job["seed"])
+        case _:
+            return reproduce(job["batch"], job["query"], job["seed"], job["extreme"], job["shrinks"])
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -119,10 +139,8 @@ def main(arguments: Sequence[str]) -> int:
         job = json.loads(line)
         try:
             answer = {"answer": _answered(job)}
-        except Exception as error:
-            import traceback
-
-            answer = {"failed": f"{type(error).__name__}: {error}\n{traceback.format_exc()[-1500:]}"}
+        except Exception:
+            answer = {"failed": traceback.format_exc()[-2000:]}
         print(json.dumps(answer), file=answers, flush=True)
     return 0
 
