@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from everview.zones.session import new_session
-from tests.strangers import histories
 from tests.strangers.campaign import lines_of
 from tests.strangers.extraction import Extract
-from tests.strangers.oracle import Oracle
 from tests.strangers.repositories import Repository
 from tests.strangers.suites import suites_of
 from tests.strangers.trial import BrokenError, Outcome, Trial
-from tests.strangers.worker import read_file, seed_of
+from tests.strangers.worker import foretell, read_file
 
 SECONDS = 300.0
 """How long a flush may take."""
@@ -74,9 +72,7 @@ def _batches(places: tuple[Path, ...], report: Path, per_file: int, seed: int) -
 
 
 def _tried(extract: Extract, session: Any, seed: int) -> list[Outcome]:
-    judge = Oracle(extract)
-    history = histories.draw(extract.tables, extract.queries, seed_of(seed, extract.tables), judge.connection)
-    judge.close()
+    history, _, _ = foretell(extract, {}, seed, extreme=True)
     trial = Trial(extract, history, patience=SECONDS)
     try:
         for number, query in enumerate(extract.queries):

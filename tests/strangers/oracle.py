@@ -157,12 +157,13 @@ class Oracle:
             raise TooLargeError("too many rows")
         return Answer(tuple(str(row[0]) for row in described), tuple(str(row[1]) for row in described), tuple(rows))
 
-    def foretell(self, history: History, queries: Mapping[str, str]) -> Foretold:
-        """The answers all through a history, without queries that are too large in any of its rounds."""
+    def foretell(self, history: History, queries: Mapping[str, str]) -> tuple[History, Foretold]:
+        """The history without writes that DuckDB rejects, and the answers all through it, without queries that are
+        too large in any of its rounds."""
         found: Foretold = {number: [] for number in queries}
+        done: list[tuple[str, ...]] = []
         for texts in (history.before, *history.rounds):
-            for text in texts:
-                self.connection.execute(text)
+            done.append(tuple(text for text in texts if self._written(text)))
             for number in list(found):
                 try:
                     found[number].append(self.answer(queries[number]))
@@ -170,7 +171,14 @@ class Oracle:
                     del found[number]
                 except NoAnswerError:
                     found[number].append(None)
-        return found
+        return History(done[0], tuple(done[1:])), found
+
+    def _written(self, text: str) -> bool:
+        try:
+            self.connection.execute(text)
+        except duckdb.Error:
+            return False
+        return True
 
     def alternatives(self, query: str, seed: int) -> list[Answer]:
         """What DuckDB also answers: with the rows in other orders, and without its optimizer."""

@@ -79,7 +79,7 @@ def try_batch(held: dict[str, Any], seed: int) -> list[dict[str, Any]]:
     waiting = {str(at): query for at, query in enumerate(extract.queries)}
     found: dict[str, dict[str, Any]] = {}
     for extreme in (True, False):
-        history, foretold, read = _foretold(extract, waiting, seed, extreme)
+        history, foretold, read = foretell(extract, waiting, seed, extreme)
         asked = {number: waiting.pop(number) for number in foretold}
         outcomes = attempt(extract, history, asked, foretold) if asked else {}
         for number, outcome in outcomes.items():
@@ -99,7 +99,7 @@ def reproduce(held: dict[str, Any], query: str, seed: int, extreme: bool, shrink
     """What is needed to see again that a query of a batch is wrong or crashes, as small as it was made in some
     seconds."""
     extract = Extract.of_json(held)
-    history, _, _ = _foretold(extract, {}, seed, extreme)
+    history, _, _ = foretell(extract, {}, seed, extreme)
     small, history = narrowed(extract, history, [query])
     outcome = attempt(small, history, {"0": query})["0"]
     if shrinks and outcome.kind in ("wrong", "crashed"):
@@ -107,7 +107,7 @@ def reproduce(held: dict[str, Any], query: str, seed: int, extreme: bool, shrink
     return reproduction(small, history, query, outcome) | {"alone": outcome.kind}
 
 
-def _foretold(
+def foretell(
     extract: Extract, queries: dict[str, str], seed: int, extreme: bool
 ) -> tuple[histories.History, Foretold, dict[str, list[str]]]:
     """A history, DuckDB's answers all through it, and which tables each query reads."""
@@ -116,7 +116,7 @@ def _foretold(
         drawn = seed_of(seed, extract.tables)
         history = histories.draw(extract.tables, extract.queries, drawn, oracle.connection, extreme=extreme)
         read = {number: sorted(oracle.reads(query)) for number, query in queries.items()}
-        return history, oracle.foretell(history, queries), read
+        return *oracle.foretell(history, queries), read
     finally:
         oracle.close()
 
