@@ -80,7 +80,7 @@ def _tried(extract: Extract, session: Any, seed: int) -> list[Outcome]:
         try:
             trial.play(trial.db.maintain(session))
         except BrokenError as error:
-            return [Outcome("crashed", str(error), error.round) for _ in extract.queries]
+            return [Outcome("crashed", f"{error}\n{trial.db.status()}", error.round) for _ in extract.queries]
         found = trial.finished()
         return [found[str(number)] for number in range(len(extract.queries))]
     finally:
