@@ -118,7 +118,7 @@ def test_other_dialects_and_parameters_are_recorded_as_they_were_meant(shop: Cat
 def test_the_order_a_view_is_read_in_is_recorded(shop: Catalog) -> None:
     create(shop, "CREATE MATERIALIZED VIEW v AS SELECT id, amount FROM orders ORDER BY amount DESC, id")
     order = shop.view("v").order
-    assert [(one.descending, one.nulls_first) for one in order] == [(True, True), (False, False)]
+    assert [(one.descending, one.nulls_first) for one in order] == [(True, False), (False, False)]
     assert order[0].sql == '"amount"'
 
 

@@ -14,7 +14,7 @@ from everview.errors import DefinitionError, UnknownObjectError
 from tests.check.damage import Damage, damage, damage_by, held, plan_of
 from tests.check.shop import open_shop, shown
 from tests.client.kinds import write
-from tests.oracle.maintained import _comparable
+from tests.oracle.maintained import comparable
 
 Rows = Counter[tuple[object, ...]]
 
@@ -27,7 +27,7 @@ def view_states(db: everview.Database) -> set[str]:
 def told(view: ViewReport, kind: str, part: str) -> Rows:
     """The rows of one kind of difference, as they are shown or should be."""
     return Counter(
-        tuple(_comparable(value) for value in (getattr(one, part) or {}).values())
+        tuple(comparable(value) for value in (getattr(one, part) or {}).values())
         for one in view.first
         if one.kind == kind
     )

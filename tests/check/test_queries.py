@@ -24,7 +24,7 @@ def asked(db: everview.Database, query: str) -> tuple[str, tuple[str, ...]]:
     with db.store.lease("maintenance"):
         db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {query}")
     definitions = db.catalog.definitions()
-    found = ViewQuery(definitions.view("v"), definitions).question
+    found = ViewQuery(definitions.view("v"), definitions).questions[-1]
     return found.sql, found.doubts
 
 
@@ -47,7 +47,10 @@ def asked(db: everview.Database, query: str) -> tuple[str, tuple[str, ...]]:
         ("SELECT q.s FROM (SELECT s FROM t) AS q LIMIT 1", '"t"."id" AS "__key_1" FROM'),
         ("SELECT t.id FROM u JOIN t ON t.id = u.n ORDER BY t.g LIMIT 1", 'ORDER BY t.g, "u"."__row" LIMIT 1'),
         ("SELECT id FROM t ORDER BY g LIMIT 2 WITH TIES", "QUALIFY RANK() OVER (ORDER BY t.g"),
-        ("SELECT window_start AS w FROM TUMBLE(t, ts, INTERVAL '1 hour')", "TIME_BUCKET(INTERVAL '1' HOUR, t.ts)"),
+        (
+            "SELECT window_start AS w FROM TUMBLE(t, ts, INTERVAL '1 hour')",
+            "TIME_BUCKET(CAST('1 hour' AS INTERVAL), t.ts)",
+        ),
         ("SELECT g, sum(x) AS x FROM t GROUP BY g", "__EXACT_SUM(LIST(t.x))"),
         ("SELECT avg(DISTINCT x) FILTER (WHERE g > 1) AS x FROM t", "__EXACT_AVG(LIST(DISTINCT t.x) FILTER(WHERE"),
         ("SELECT sum(g) AS g, sum(x) OVER () AS x FROM t GROUP BY x", "SUM(t.g) AS"),

@@ -356,8 +356,8 @@ def test_the_dialect_is_that_of_the_call_or_of_the_session(shop: everview.Databa
     assert shop.sql("SELECT `id` FROM orders WHERE id = 1").rows() == [(1,)]
     shop.sql("CREATE MATERIALIZED VIEW h AS SELECT `id`, `id` / 2 AS h FROM orders")
     assert shop.catalog.view("h").dialect == "mysql"
-    assert shop.sql("SELECT 7 / 2 AS h", dialect="duckdb").rows() == [(3,)]
-    assert shop.sql("SET dialect = 'duckdb'; SELECT 7 / 2 AS h").rows() == [(3,)]
+    assert shop.sql("SELECT 7 / 2 AS h", dialect="duckdb").rows() == [(3.5,)]
+    assert shop.sql("SET dialect = 'duckdb'; SELECT 7 / 2 AS h").rows() == [(3.5,)]
     with pytest.raises(DefinitionError):
         shop.sql("SELECT 1", dialect="klingon")
 

@@ -61,7 +61,7 @@ def m() -> Iterator[Maintained]:
 
 
 def delta(m: Maintained) -> DeltaWorker:
-    found = m.runner._workshop.delta("t")
+    found = m.runner.workshop.delta("t")
     assert found is not None
     return found
 

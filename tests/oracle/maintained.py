@@ -161,7 +161,7 @@ def bag(rows: pa.Table) -> Counter[tuple[object, ...]]:
     names = [f'"{name}"' for name in rows.column_names]
     found = connection.sql(f"SELECT {', '.join(names)} FROM rows").fetchall()
     connection.unregister("rows")
-    return Counter(tuple(_comparable(value) for value in row) for row in found)
+    return Counter(tuple(comparable(value) for value in row) for row in found)
 
 
 def types(rows: pa.Table) -> list[tuple[str, str]]:
@@ -182,11 +182,11 @@ for _kept in (database, _connection):  # otherwise DuckDB's bindings speak of le
     atexit.register(_kept.cache_clear)
 
 
-def _comparable(value: object) -> object:
+def comparable(value: object) -> object:
     if isinstance(value, float) and value != value:
         return "NaN"
     if isinstance(value, list):
-        return ("list", *map(_comparable, value))
+        return ("list", *map(comparable, value))
     if isinstance(value, dict):
-        return ("map", *((_comparable(k), _comparable(v)) for k, v in value.items()))
+        return ("map", *((comparable(k), comparable(v)) for k, v in value.items()))
     return value

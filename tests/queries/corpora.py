@@ -23,9 +23,6 @@ import pyarrow as pa
 FOLDER = Path(__file__).parent
 
 SETTINGS = {
-    "integer_division": "true",
-    "default_null_order": "'nulls_last_on_asc_first_on_desc'",
-    "ieee_floating_point_ops": "false",
     "threads": "1",
     "arrow_lossless_conversion": "true",
     "autoinstall_known_extensions": "false",

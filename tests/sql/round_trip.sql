@@ -49,7 +49,7 @@ with x as materialized (select a from t), y as not materialized (select a from x
 with recursive r(n, m) using key (n) as (select 1, 1 union select n, m+1 from r where m<5) select * from r order by 1
 select try_cast(s as integer), cast(a as varchar), a::double, s::varchar(3) from t order by a
 select a//2, a/2, a%2, a**2, a^2, -a, +a, @(-a), ~a, a&1, a|1, a<<1, a>>1, xor(a,1) from t order by a
-select d/0, a/0, a%0 from t order by a
+select d/0, a/0, try(a%0), try(a//0), a::double%0 from t order by a
 select s like 'x1%', s ilike 'X1%', s not like '%1', s similar to 'x.*', s ~ 'x1', s !~ 'x1', s glob 'x*', s ^@ 'x', s like 'x!%' escape '!' from t order by a
 select l[1], l[-1], l[1:1], l[:1], st.p, st['p'], (st).q, struct_extract(st,'p'), l || [9], list_contains(l, 3), len(l) from t order by a
 select [x+1 for x in l if x>2], list_transform(l, lambda x: x*2), list_filter(l, lambda x: x>3), list_reduce(l, lambda x, y: x+y), list_sort(l, 'desc'), list_reverse_sort(l), list_aggregate(l,'sum'), list_zip(l,l) from t order by a

@@ -192,7 +192,7 @@ SELECT list_transform(tags, lambda t: t || id) AS l, [x || '!' FOR x IN tags IF 
 SELECT {'Abc': id, 'd': name}.abc, struct_pack(Xyz := id), map {'k': id} FROM people
 SELECT st.abc FROM (SELECT {'Abc': id} AS st FROM people)
 SELECT CASE customer WHEN 1 THEN 'one' ELSE 'other' END AS k, coalesce(customer, 9) FROM orders
-SELECT id / 2 AS a, id // 2 AS b, amount / 2 AS c, id % 0 AS d, id / 0 AS e, -id / 2 AS f FROM orders
+SELECT id / 2 AS a, id // 2 AS b, amount / 2 AS c, id % 2 AS d, id / 0 AS e, -id / 2 AS f FROM orders
 SELECT ts + INTERVAL 3 DAY, date_trunc('hour', ts), extract(dow FROM ts), ts AT TIME ZONE 'Europe/Berlin' FROM orders
 SELECT * FROM (PIVOT orders ON customer IN (1, 2) USING sum(amount) GROUP BY ts)
 SELECT * FROM (SELECT customer, amount FROM orders) PIVOT (sum(amount) FOR customer IN (1, 2))

@@ -19,46 +19,14 @@ from everview.sql.settings import connect
 from everview.sql.statements import Select
 
 WRITTEN_OTHERWISE = {
-    "array_has_all(c0, c1)": "c0 @> c1",
-    "current_catalog()": "CURRENT_CATALOG",
-    "current_date()": "CURRENT_DATE",
-    "current_localtimestamp()": "LOCALTIMESTAMP",
     "generate_series(c0)": "GENERATE_SERIES(0, c0)",
-    "get_current_time()": "CURRENT_TIME",
-    "group_concat(c0)": "LISTAGG(c0, ',')",
     "if(c0, c1, c2)": "CASE WHEN c0 THEN c1 ELSE c2 END",
-    "json_extract(c0, c1)": "c0 -> c1",
-    "json_extract_path(c0, c1)": "c0 -> c1",
-    "json_extract_path_text(c0, c1)": "c0 ->> c1",
-    "json_extract_string(c0, c1)": "c0 ->> c1",
-    "list_has_any(c0, c1)": "c0 && c1",
-    "list_value()": "[]",
-    "list_value(c0)": "[c0]",
-    "list_value(c0, c1)": "[c0, c1]",
-    "listagg(c0)": "LISTAGG(c0, ',')",
-    "mod(c0, c1)": "c0 % c1",
     "overlay(c0, c1, c2)": "OVERLAY(c0 PLACING c1 FROM c2)",
     "overlay(c0, c1, c2, c3)": "OVERLAY(c0 PLACING c1 FROM c2 FOR c3)",
     "position(c0, c1)": "STRPOS(c1, c0)",
     "range(c0)": "RANGE(0, c0)",
-    "session_user()": "SESSION_USER",
-    "string_agg(c0)": "LISTAGG(c0, ',')",
-    "struct_pack()": "{}",
-    "struct_pack(c0)": "{'c0': c0}",
-    "today()": "CURRENT_DATE",
 }
-SAME = [
-    {"argmax", "max_by", "arg_max"}, {"argmin", "min_by", "arg_min"}, {"array_append", "list_append"},
-    {"array_cat", "array_concat", "list_concat"}, {"array_distinct", "list_distinct"},
-    {"array_filter", "filter", "list_filter"}, {"array_has", "list_has", "list_contains", "array_contains"},
-    {"array_prepend", "list_prepend"}, {"array_sort", "list_sort"}, {"ceiling", "ceil"},
-    {"char_length", "character_length", "len", "length"}, {"countif", "count_if"}, {"editdist3", "levenshtein"},
-    {"from_hex", "unhex"}, {"gen_random_uuid", "uuid"}, {"group_concat", "string_agg", "listagg"},
-    {"instr", "strpos"}, {"lcase", "lower"}, {"list", "array_agg"}, {"list_reverse_sort", "array_reverse_sort"},
-    {"pow", "power"}, {"split", "string_split", "string_to_array", "str_split"},
-    {"string_split_regex", "str_split_regex"}, {"substr", "substring"}, {"to_hex", "hex"}, {"ucase", "upper"},
-    {"var_samp", "variance"},
-]  # fmt: skip
+SAME = [{"list", "array_agg"}]
 WITHOUT_MEANING = {"array_cat()", "array_concat()", "list_concat()", "json_object(c0)"}
 
 

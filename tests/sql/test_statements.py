@@ -29,6 +29,7 @@ from everview.errors import (
     ValueTypeError,
 )
 from everview.sql.dialects import reader, to_sql
+from everview.sql.namespace import Names
 from everview.sql.parse import parse
 from everview.sql.positions import excerpt, position, position_of
 from everview.sql.settings import connect
@@ -44,6 +45,7 @@ from everview.sql.statements import (
     Statement,
     Update,
 )
+from everview.sql.typed_meanings import with_types
 
 
 def only(text: str, dialect: str = "duckdb", params: Any = None) -> Statement:
@@ -136,15 +138,15 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.mark.parametrize(
     ("dialect", "text", "expected"),
     [
-        ("duckdb", "SELECT 7 / 2", [(3,)]),
-        ("duckdb", "SELECT 1 / 0", [(None,)]),
+        ("duckdb", "SELECT 7 / 2", [(3.5,)]),
+        ("duckdb", "SELECT 1 / 0", [(float("inf"),)]),
         ("postgres", "SELECT 7 / 2", [(3,)]),
         ("mysql", "SELECT 7 / 2", [(3.5,)]),
         ("mysql", "SELECT 7 DIV 2", [(3,)]),
         ("bigquery", "SELECT 7 / 2", [(3.5,)]),
         ("duckdb", "SELECT x FROM (VALUES (1), (NULL), (2)) t(x) ORDER BY x", [(1,), (2,), (None,)]),
-        ("duckdb", "SELECT x FROM (VALUES (1), (NULL), (2)) t(x) ORDER BY x DESC", [(None,), (2,), (1,)]),
-        ("duckdb", "SELECT x FROM (VALUES (1), (NULL), (2)) t(x) ORDER BY x DESC NULLS LAST", [(2,), (1,), (None,)]),
+        ("duckdb", "SELECT x FROM (VALUES (1), (NULL), (2)) t(x) ORDER BY x DESC", [(2,), (1,), (None,)]),
+        ("duckdb", "SELECT x FROM (VALUES (1), (NULL), (2)) t(x) ORDER BY x DESC NULLS FIRST", [(None,), (2,), (1,)]),
         ("spark", "SELECT x FROM VALUES (1), (NULL), (2) AS t(x) ORDER BY x", [(None,), (1,), (2,)]),
         ("spark", "SELECT x FROM VALUES (1), (NULL), (2) AS t(x) ORDER BY x DESC", [(2,), (1,), (None,)]),
         ("postgres", "SELECT x FROM (VALUES (1), (NULL)) AS t(x) ORDER BY x DESC", [(None,), (1,)]),
@@ -164,12 +166,13 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
 def test_every_dialect_means_what_it_means_there(
     engine: duckdb.DuckDBPyConnection, dialect: str, text: str, expected: list[tuple[object, ...]]
 ) -> None:
-    assert engine.execute(to_sql(query(text, dialect))).fetchall() == expected
+    meant = with_types(query(text, dialect), Names([]), text)
+    assert engine.execute(to_sql(meant)).fetchall() == expected
 
 
 @pytest.mark.parametrize(
     ("dialect", "text", "place"),
-    [("oracle", "SELECT a,\n'' FROM t", (2, 1)), ("mysql", "SELECT SUBSTRING(a, 0, 2) FROM t", (1, 18))],
+    [("oracle", "SELECT a,\n'' FROM t", (2, 1)), ("tsql", "SELECT a\nFROM t WHERE a LIKE '[x]%'", (2, 14))],
 )
 def test_what_a_dialect_means_and_duckdb_cannot_is_refused(dialect: str, text: str, place: tuple[int, int]) -> None:
     with pytest.raises(SqlRefusedError) as raised:
@@ -202,7 +205,7 @@ def test_an_unknown_dialect_is_named_with_the_nearest() -> None:
     ["duckdb", "postgres", "mysql", "spark", "bigquery", "snowflake", "tsql", "sqlite", "clickhouse", "oracle"],
 )
 def test_names_stand_where_the_original_text_has_them(dialect: str) -> None:
-    text = "SELECT a.x,\n  COALESCE(b.y, a.y) AS z, SUM(x)\nFROM t a JOIN u b ON a.k = b.k\nWHERE a.x > 5 GROUP BY 1"
+    text = "SELECT a.x,\n  COALESCE(b.y, a.y) AS z, SUM(x)\nFROM t a JOIN u b ON a.k = b.k\nWHERE a.x > 5 GROUP BY z"
     tree = query(text, dialect)
     names = list(tree.find_all(exp.Identifier))
     assert len(names) > 10

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from everview.change import types as t
 from everview.change.schema import Column, Schema
 from everview.change.types import Kind, Type
-from everview.store.columns import to_arrow, to_python
+from everview.store.columns import from_nanoseconds, to_arrow, to_python
 from everview.store.values import bounds
 
 patient = settings(
@@ -25,7 +25,9 @@ patient = settings(
 """For tests that draw whole tables, on machines that have other things to do."""
 
 SCALARS: list[Type] = [
-    *(Type(kind) for kind in Kind if kind not in t.NESTED and kind is not Kind.DECIMAL),
+    *(Type(kind) for kind in Kind if kind not in t.NESTED and kind not in (Kind.DECIMAL, Kind.ENUM)),
+    t.enum_of("b", "a", "it's", ""),
+    t.enum_of(*(f"m{at}" for at in range(300))),
     t.decimal(1, 1),
     t.decimal(18, 4),
     t.decimal(19, 0),
@@ -41,6 +43,8 @@ def types(depth: int = 3) -> st.SearchStrategy[Type]:
     inner = types(depth - 1)
     nested = st.one_of(
         inner.map(t.list_of),
+        st.tuples(inner, st.integers(1, 3)).map(lambda pair: t.array_of(*pair)),
+        st.lists(inner, min_size=1, max_size=3).map(lambda parts: t.tuple_of(*parts)),
         st.tuples(scalars, inner).map(lambda pair: t.map_of(*pair)),
         st.lists(inner, min_size=1, max_size=3).map(
             lambda children: t.struct(**{f"f{i}": child for i, child in enumerate(children)})
@@ -60,6 +64,12 @@ def values(sql: Type) -> st.SearchStrategy[Any]:
         return st.integers(-limit, limit).map(lambda v: decimal.Decimal(v).scaleb(-sql.scale, context))
     if kind is Kind.LIST:
         return st.lists(st.none() | values(sql.item), max_size=10)
+    if kind is Kind.ENUM:
+        return st.sampled_from(sql.members)
+    if kind is Kind.ARRAY:
+        return st.tuples(*[st.none() | values(sql.item)] * sql.length)
+    if kind is Kind.TUPLE:
+        return st.tuples(*(st.none() | values(child) for _, child in sql.children))
     if kind is Kind.STRUCT:
         names = [name for name, _ in sql.children]
         fields = st.tuples(*(st.none() | values(child) for _, child in sql.children))
@@ -89,6 +99,17 @@ _PLAIN: dict[Kind, st.SearchStrategy[Any]] = {
         st.integers(-(1 << 31), (1 << 31) - 1),
         st.integers(-(1 << 63), (1 << 63) - 1),
     ).map(pa.MonthDayNano),
+    Kind.TIMESTAMP_S: st.datetimes().map(lambda moment: moment.replace(microsecond=0)),
+    Kind.TIMESTAMP_MS: st.datetimes().map(lambda moment: moment.replace(microsecond=moment.microsecond // 1000 * 1000)),
+    Kind.TIMESTAMP_NS: st.integers(-(1 << 63) + 1_000_000_000, (1 << 63) - 1_000_000_000).map(from_nanoseconds),
+    Kind.TIMETZ: st.builds(
+        lambda time, offset: time.replace(
+            tzinfo=datetime.timezone(datetime.timedelta(seconds=offset)) if offset else datetime.UTC
+        ),
+        st.times(),
+        st.integers(-57_599, 57_599),
+    ),
+    Kind.BIT: st.text("01", min_size=1, max_size=20),
     Kind.UUID: st.uuids(),
     Kind.JSON: st.recursive(
         st.none() | st.booleans() | st.integers(-9, 9) | st.text(st.characters(codec="utf-8"), max_size=5),

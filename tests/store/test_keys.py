@@ -29,13 +29,14 @@ from everview.errors import (
     MissingColumnError,
     ValueTypeError,
 )
-from everview.store.columns import to_arrow
+from everview.store.columns import from_nanoseconds, to_arrow
 from everview.store.keys import KeyCodec, successor
 from everview.store.values import bounds
 
 SCALARS = [kind.value for kind in INTEGERS] + [
     *("BOOLEAN", "REAL", "DOUBLE", "DECIMAL(5,2)", "DECIMAL(18,0)", "DECIMAL(38,10)", "VARCHAR", "BLOB"),
     *("DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "INTERVAL", "UUID", "JSON"),
+    *("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMETZ", "BIT", "ENUM('b', 'a', 'c')"),
 ]
 
 # ------------------------------------------------------------------ values of every type
@@ -49,6 +50,17 @@ INTERVALS = st.builds(
     st.sampled_from([0, 999, -999, 1000, -1000, DAY_NANOS, -DAY_NANOS, DAY_NANOS - 1000, 30 * DAY_NANOS])
     | st.integers(-(2**63), 2**63 - 1),
 )
+
+
+TIMES_WITH_OFFSETS = st.builds(
+    lambda time, offset: time.replace(tzinfo=datetime.timezone(datetime.timedelta(seconds=offset))),
+    st.times() | st.sampled_from([datetime.time(h) for h in (0, 11, 12, 13)]),
+    st.integers(-57_599, 57_599) | st.sampled_from([0, 3600, -3600]),
+)
+
+
+class Member(str):
+    """A member of the ENUM, to tell it from other texts."""
 
 
 @functools.cache
@@ -73,6 +85,12 @@ def values_of(sql: Type, nan: bool = True) -> st.SearchStrategy[Any]:
         Kind.TIMESTAMPTZ: st.datetimes(timezones=utc),
         Kind.INTERVAL: INTERVALS,
         Kind.UUID: st.uuids(),
+        Kind.TIMESTAMP_S: st.datetimes().map(lambda moment: moment.replace(microsecond=0)),
+        Kind.TIMESTAMP_MS: st.datetimes().map(lambda moment: moment.replace(microsecond=1000)),
+        Kind.TIMESTAMP_NS: (st.integers(-3, 3) | st.integers(-(1 << 62), 1 << 62)).map(from_nanoseconds),
+        Kind.TIMETZ: TIMES_WITH_OFFSETS,
+        Kind.BIT: st.text("01", min_size=1, max_size=17),
+        Kind.ENUM: st.sampled_from(["b", "a", "c"]).map(Member),
         Kind.JSON: st.sampled_from(["1", '"a"', "[]", '{"a": [1, null]}', '"\\u0000"', '"é"']),
     }
     return known[sql.kind]
@@ -88,8 +106,15 @@ def rank(value: Any) -> Any:
     """Something that Python compares as SQL compares the value."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
+    if isinstance(value, Member):
+        return "bac".index(value)
     if isinstance(value, str):
         return value.encode()
+    if isinstance(value, datetime.time) and value.tzinfo is not None:
+        offset = value.utcoffset()
+        assert offset is not None
+        day = datetime.datetime.combine(datetime.date(2000, 1, 1), value.replace(tzinfo=None))
+        return day - offset, -offset
     if isinstance(value, pa.MonthDayNano):
         return length(value)
     return value.bytes if isinstance(value, uuid.UUID) else value
@@ -105,6 +130,8 @@ def compare(parts: Sequence[KeyPart], left: Sequence[Any], right: Sequence[Any])
 
 def same(left: Any, right: Any) -> bool:
     """Whether two values are one key."""
+    if isinstance(left, str) or isinstance(right, str):
+        return bool(left == right)
     return (left is None) == (right is None) and (left is None or bool(rank(left) == rank(right)))
 
 

@@ -12,6 +12,7 @@ of the text, and the recorded text has other words.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -20,11 +21,12 @@ from everview.catalog.namespace import CatalogNames
 from everview.catalog.objects import MAIN, IndexDefinition, NamedQuery, Option, Ordering, ViewDefinition
 from everview.change.schema import Column
 from everview.errors import DefinitionError
-from everview.plan.compile import CompiledView, compile_index, compile_view
+from everview.plan.compile import CompiledView, compile_index, compile_view, in_own_words
 from everview.sql.check import check
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.parse import parse
-from everview.sql.statements import CreateIndex, CreateMaterializedView, CreateView, Select
+from everview.sql.statements import CreateIndex, CreateMaterializedView, CreateView, OwnWords, Select
+from everview.sql.typed_meanings import with_types
 
 
 def define_view(
@@ -34,15 +36,18 @@ def define_view(
     dialect: str = DEFAULT,
     group: str = MAIN,
     options: Mapping[str, Option] | None = None,
+    instead: str = "",
 ) -> tuple[ViewDefinition, CompiledView]:
     """Compile a CREATE MATERIALIZED VIEW against what is defined: the definition to record, which
-    the catalog has not numbered yet, and what it compiled to."""
+    the catalog has not numbered yet, and what it compiled to. ``instead`` is the reason to keep the query's
+    own words instead of a plan."""
     names = CatalogNames(definitions)
-    compiled = compile_view(statement, names)
+    statement = replace(statement, query=with_types(statement.query, names, statement.source))
+    compiled = in_own_words(statement, names, instead) if instead else compile_view(statement, names)
     relation = compiled.named
     return ViewDefinition(
         name=statement.name,
-        sql=to_sql(statement.query),
+        sql=statement.words.text if compiled.verbatim and statement.words else to_sql(statement.query),
         group=group,
         depends_on=names.depends_on,
         options=dict(statement.options if options is None else options),
@@ -53,14 +58,22 @@ def define_view(
         bag=relation.bag,
         order=tuple(Ordering(one.by.sql, one.descending, one.nulls_first) for one in compiled.order),
         seen=names.seen,
+        words="" if statement.words is None else statement.words.text,
+        verbatim=compiled.verbatim,
     ), compiled
 
 
 def compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledView:
     """What a recorded view compiles to, now as when it was created."""
     columns = tuple(column.name for column in view.columns)
+    names = CatalogNames(definitions, view.seen)
+    if view.verbatim:
+        query = exp.select("*")  # there is nothing but the words
+        words = OwnWords(view.words, is_read=False)
+        statement = CreateMaterializedView(view.name, query, columns, text=view.text, source=view.words, words=words)
+        return in_own_words(statement, names, view.verbatim)
     statement = CreateMaterializedView(view.name, recorded_query(view.sql), columns, text=view.text, source=view.sql)
-    return compile_view(statement, CatalogNames(definitions, view.seen))
+    return compile_view(statement, names)
 
 
 def compiled_index(index: IndexDefinition, definitions: Definitions) -> CompiledView:
@@ -72,6 +85,7 @@ def compiled_index(index: IndexDefinition, definitions: Definitions) -> Compiled
 def define_query(statement: CreateView, definitions: Definitions, *, dialect: str = DEFAULT) -> NamedQuery:
     """Check a CREATE VIEW against what is defined: the definition to record."""
     names = CatalogNames(definitions)
+    statement = replace(statement, query=with_types(statement.query, names, statement.source))
     found = check(statement.query, names, statement.source, allow_volatile=True)
     given = [name for name, _ in found.columns]
     if statement.columns and len(statement.columns) != len(given):

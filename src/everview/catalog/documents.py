@@ -183,6 +183,9 @@ def _encode_view(view: ViewDefinition) -> bytes:
             "status": view.status,
             "version": view.version,
             "created": view.created,
+            "words": view.words,
+            "verbatim": view.verbatim,
+            "validated": view.validated,
         },
     )
 
@@ -208,6 +211,9 @@ def read_view(plain: Json) -> ViewDefinition:
         bag=plain.get("bag", False),
         order=tuple(Ordering(*one) for one in plain.get("order", ())),
         seen={int(id): version for id, version in plain.get("seen", {}).items()},
+        words=plain.get("words", ""),
+        verbatim=plain.get("verbatim", ""),
+        validated=plain.get("validated", ""),
     )
 
 

@@ -112,6 +112,12 @@ class ViewDefinition:
     order: tuple[Ordering, ...] = ()
     seen: Mapping[int, int] = field(default_factory=dict, hash=False)
     """The schema version of each table it reads: columns that are added later are none of its."""
+    words: str = ""
+    """The query to the letter, parameters filled in; empty where it was not written in DuckDB's SQL."""
+    verbatim: str = ""
+    """Why it is maintained by evaluating its own words; empty where it has a plan of its own."""
+    validated: str = ""
+    """What came of trying its plan before it could be read."""
 
     def __post_init__(self) -> None:
         checked_name("view", self.name)

@@ -11,8 +11,11 @@ The names are DuckDB's. A type prints as the SQL text that :func:`parse_type` re
     'STRUCT(a INTEGER, b MAP(VARCHAR, DOUBLE))'
 
 Arrow has no 128-bit integer, so HUGEINT and UHUGEINT travel as 16 little-endian bytes
-under the extension type that DuckDB reads and writes itself; UUID and JSON use Arrow's
-own canonical extension types.
+under the extension type that DuckDB reads and writes itself, and so do TIMETZ and BIT; UUID
+and JSON use Arrow's own canonical extension types. A value of an ENUM is its place among
+the members, a TUPLE a struct whose fields have no names.
+
+DuckDB's type of a bare NULL, ``"NULL"``, is held as INTEGER: a column that is always null.
 """
 
 from __future__ import annotations
@@ -51,12 +54,20 @@ class Kind(enum.Enum):
     TIME = "TIME"
     TIMESTAMP = "TIMESTAMP"
     TIMESTAMPTZ = "TIMESTAMPTZ"
+    TIMESTAMP_S = "TIMESTAMP_S"
+    TIMESTAMP_MS = "TIMESTAMP_MS"
+    TIMESTAMP_NS = "TIMESTAMP_NS"
+    TIMETZ = "TIMETZ"
     INTERVAL = "INTERVAL"
     UUID = "UUID"
     JSON = "JSON"
+    BIT = "BIT"
+    ENUM = "ENUM"
     LIST = "LIST"
     STRUCT = "STRUCT"
     MAP = "MAP"
+    ARRAY = "ARRAY"
+    TUPLE = "TUPLE"
 
 
 SIGNED = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64, Kind.HUGEINT: 128}
@@ -69,7 +80,9 @@ UNSIGNED = {
 }
 INTEGERS = SIGNED | UNSIGNED
 FLOATS = frozenset({Kind.REAL, Kind.DOUBLE})
-NESTED = frozenset({Kind.LIST, Kind.STRUCT, Kind.MAP})
+NESTED = frozenset({Kind.LIST, Kind.STRUCT, Kind.MAP, Kind.ARRAY, Kind.TUPLE})
+RECORDS = frozenset({Kind.STRUCT, Kind.TUPLE})
+"""Kinds whose values have a fixed number of parts, each of a type of its own."""
 TEXTS = frozenset({Kind.VARCHAR, Kind.JSON})
 """Kinds whose values are UTF-8 text."""
 
@@ -81,6 +94,10 @@ _WIDTH = {
     Kind.TIME: 8,
     Kind.TIMESTAMP: 8,
     Kind.TIMESTAMPTZ: 8,
+    Kind.TIMESTAMP_S: 8,
+    Kind.TIMESTAMP_MS: 8,
+    Kind.TIMESTAMP_NS: 8,
+    Kind.TIMETZ: 8,
     Kind.INTERVAL: 16,
     Kind.UUID: 16,
     **{kind: bits // 8 for kind, bits in INTEGERS.items()},
@@ -109,22 +126,32 @@ _ARROW: dict[Kind, pa.DataType] = {
     Kind.TIME: pa.time64("us"),
     Kind.TIMESTAMP: pa.timestamp("us"),
     Kind.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
+    Kind.TIMESTAMP_S: pa.timestamp("s"),
+    Kind.TIMESTAMP_MS: pa.timestamp("ms"),
+    Kind.TIMESTAMP_NS: pa.timestamp("ns"),
+    Kind.TIMETZ: pa.opaque(pa.binary(8), "time_tz", "DuckDB"),
     Kind.INTERVAL: pa.month_day_nano_interval(),
     Kind.UUID: pa.uuid(),
     Kind.JSON: pa.json_(pa.string()),
+    Kind.BIT: pa.opaque(pa.binary(), "bit", "DuckDB"),
 }
 
 
 @dataclass(frozen=True, repr=False)
 class Type:
     """One SQL type. Build with the constants below, :func:`decimal`, :func:`list_of`,
-    :func:`struct`, :func:`map_of`, or from text with :func:`parse_type`."""
+    :func:`struct`, :func:`map_of`, :func:`array_of`, :func:`tuple_of`, :func:`enum_of`, or from text with
+    :func:`parse_type`."""
 
     kind: Kind
     precision: int = 0
     scale: int = 0
     children: tuple[tuple[str, Type], ...] = ()
-    """LIST: one child ("item"); STRUCT: the fields; MAP: "key" and "value"."""
+    """LIST, ARRAY: one child ("item"); STRUCT: the fields; TUPLE: its parts ("1", "2", …); MAP: "key" and "value"."""
+    length: int = 0
+    """Of an ARRAY: how many items every value has."""
+    members: tuple[str, ...] = ()
+    """Of an ENUM: its texts, in their order."""
 
     def __post_init__(self) -> None:
         if self.kind is Kind.DECIMAL:
@@ -136,8 +163,16 @@ class Type:
         elif self.precision or self.scale:
             raise DefinitionError(f"{self.kind.value} takes no precision")
         names = [name for name, _ in self.children]
-        if self.kind is Kind.LIST and names != ["item"]:
-            raise DefinitionError("a LIST has exactly one type of items")
+        if self.kind in (Kind.LIST, Kind.ARRAY) and names != ["item"]:
+            raise DefinitionError(f"{self.kind.value} has exactly one type of items")
+        if (self.kind is Kind.ARRAY) != (self.length > 0):
+            raise DefinitionError(
+                f"an ARRAY has a number of items, not {self.length}", hint="write INTEGER[3] for three of them"
+            )
+        if (self.kind is Kind.ENUM) != bool(self.members) or len(set(self.members)) != len(self.members):
+            raise DefinitionError("an ENUM needs different members", hint="write ENUM('small', 'large')")
+        if self.kind is Kind.TUPLE and names != [str(at + 1) for at in range(len(names) or 1)]:
+            raise DefinitionError("a TUPLE has parts without names", hint="a STRUCT has names for its fields")
         if self.kind is Kind.MAP and names != ["key", "value"]:
             raise DefinitionError("a MAP has a type of keys and a type of values")
         if self.kind is Kind.STRUCT and (not names or len({n.lower() for n in names}) != len(names)):
@@ -152,6 +187,8 @@ class Type:
         """Bytes of a value at rest, or None where values differ in length."""
         if self.kind is Kind.DECIMAL:
             return 8 if self.precision <= 18 else 16
+        if self.kind is Kind.ENUM:
+            return next(width for width in (1, 2, 4) if len(self.members) <= 1 << 8 * width)
         return _WIDTH.get(self.kind)
 
     @property
@@ -174,11 +211,17 @@ class Type:
             return pa.struct([pa.field(name, child.arrow) for name, child in self.children])
         if self.kind is Kind.MAP:
             return pa.map_(self.children[0][1].arrow, self.children[1][1].arrow)
+        if self.kind is Kind.ARRAY:
+            return pa.list_(pa.field("item", self.item.arrow), self.length)
+        if self.kind is Kind.TUPLE:
+            return pa.struct([pa.field("", child.arrow) for _, child in self.children])
+        if self.kind is Kind.ENUM:
+            return pa.opaque(_PLACES[self.width or 4], str(self), "Everview")
         return _ARROW[self.kind]
 
     @property
     def item(self) -> Type:
-        """What a LIST holds; a MAP is held as a list of (key, value) structs."""
+        """What a LIST or an ARRAY holds; a MAP is held as a list of (key, value) structs."""
         if self.kind is Kind.MAP:
             return Type(Kind.STRUCT, children=self.children)
         return self.children[0][1]
@@ -192,13 +235,19 @@ class Type:
             return f"STRUCT({', '.join(f'{_quoted(n)} {t}' for n, t in self.children)})"
         if self.kind is Kind.MAP:
             return f"MAP({', '.join(str(t) for _, t in self.children)})"
+        if self.kind is Kind.ARRAY:
+            return f"{self.item}[{self.length}]"
+        if self.kind is Kind.TUPLE:
+            return f"TUPLE({', '.join(str(t) for _, t in self.children)})"
+        if self.kind is Kind.ENUM:
+            return f"ENUM({', '.join(_text(member) for member in self.members)})"
         return str(self.kind.value)
 
     def __repr__(self) -> str:
         return f"Type({str(self)!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Type, (self.kind, self.precision, self.scale, self.children)
+        return Type, (self.kind, self.precision, self.scale, self.children, self.length, self.members)
 
 
 BOOLEAN = Type(Kind.BOOLEAN)
@@ -220,9 +269,14 @@ DATE = Type(Kind.DATE)
 TIME = Type(Kind.TIME)
 TIMESTAMP = Type(Kind.TIMESTAMP)
 TIMESTAMPTZ = Type(Kind.TIMESTAMPTZ)
+TIMESTAMP_S = Type(Kind.TIMESTAMP_S)
+TIMESTAMP_MS = Type(Kind.TIMESTAMP_MS)
+TIMESTAMP_NS = Type(Kind.TIMESTAMP_NS)
+TIMETZ = Type(Kind.TIMETZ)
 INTERVAL = Type(Kind.INTERVAL)
 UUID = Type(Kind.UUID)
 JSON = Type(Kind.JSON)
+BIT = Type(Kind.BIT)
 
 
 def decimal(precision: int, scale: int = 0) -> Type:
@@ -239,6 +293,18 @@ def struct(**fields: Type) -> Type:
 
 def map_of(key: Type, value: Type) -> Type:
     return Type(Kind.MAP, children=(("key", key), ("value", value)))
+
+
+def array_of(item: Type, length: int) -> Type:
+    return Type(Kind.ARRAY, children=(("item", item),), length=length)
+
+
+def tuple_of(*parts: Type) -> Type:
+    return Type(Kind.TUPLE, children=tuple((str(at), part) for at, part in enumerate(parts, start=1)))
+
+
+def enum_of(*members: str) -> Type:
+    return Type(Kind.ENUM, members=members)
 
 
 _ALIASES = {
@@ -269,9 +335,15 @@ _ALIASES = {
     "VARBINARY": "BLOB",
     "DATETIME": "TIMESTAMP",
     "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
+    "TIME WITH TIME ZONE": "TIMETZ",
+    "TIMESTAMP_US": "TIMESTAMP",
+    "BITSTRING": "BIT",
+    '"NULL': "INTEGER",
 }
+_PLACES = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32()}
+"""Arrow types of the places of an ENUM's values, by their width."""
 
-_TOKEN = re.compile(r'\s*(?:"((?:[^"]|"")*)"|([A-Za-z_][A-Za-z_0-9]*)|(\d+)|([(),\[\]]))')
+_TOKEN = re.compile(r"""\s*(?:"((?:[^"]|"")*)"|'((?:[^']|'')*)'|([A-Za-z_][A-Za-z_0-9]*)|(\d+)|([(),\[\]]))""")
 
 
 def parse_type(text: str) -> Type:
@@ -289,8 +361,11 @@ def _tokens(text: str) -> Iterator[str]:
         match = _TOKEN.match(text, at)
         if match is None:
             raise _unreadable(text, f"unexpected {text[at:].strip()[:1]!r} at position {at + 1}")
-        quoted, word, number, mark = match.groups()
-        yield '"' + quoted.replace('""', '"') if quoted is not None else word or number or mark
+        quoted, text_, word, number, mark = match.groups()
+        if quoted is not None:
+            yield '"' + quoted.replace('""', '"')
+        else:
+            yield "'" + text_.replace("''", "'") if text_ is not None else word or number or mark
         at = match.end()
 
 
@@ -298,13 +373,18 @@ def _parse(text: str, tokens: list[str]) -> tuple[Type, list[str]]:
     if not tokens:
         raise _unreadable(text, "a type is missing")
     found, rest = _parse_plain(text, tokens[0].upper(), tokens[1:])
-    while rest[:2] == ["[", "]"]:
-        found, rest = list_of(found), rest[2:]
+    while rest[:1] == ["["]:
+        if rest[1:2] == ["]"]:
+            found, rest = list_of(found), rest[2:]
+        elif len(rest) > 2 and rest[1].isdigit() and rest[2] == "]":
+            found, rest = array_of(found, int(rest[1])), rest[3:]
+        else:
+            raise _unreadable(text, "expected ']' or a number of items after '['")
     return found, rest
 
 
 def _parse_plain(text: str, name: str, rest: list[str]) -> tuple[Type, list[str]]:
-    for phrase in ("DOUBLE PRECISION", "TIMESTAMP WITH TIME ZONE"):
+    for phrase in ("DOUBLE PRECISION", "TIMESTAMP WITH TIME ZONE", "TIME WITH TIME ZONE"):
         words = phrase.split()
         if name == words[0] and [t.upper() for t in rest[: len(words) - 1]] == words[1:]:
             name, rest = phrase, rest[len(words) - 1 :]
@@ -320,7 +400,17 @@ def _parse_plain(text: str, name: str, rest: list[str]) -> tuple[Type, list[str]
         numbers, rest = _parse_numbers(text, rest)
         precision, scale = [*numbers, 0][:2] if numbers else (18, 3)
         return decimal(precision, scale), rest
-    if name in Kind.__members__ and name != "LIST":
+    if name == "TUPLE":
+        parts, rest = [], _expect(text, rest, "(")
+        while True:
+            part, rest = _parse(text, rest)
+            parts.append(part)
+            if rest[:1] != [","]:
+                return tuple_of(*parts), _expect(text, rest, ")")
+            rest = rest[1:]
+    if name == "ENUM":
+        return _parse_enum(text, rest)
+    if name in Kind.__members__ and name not in ("LIST", "ARRAY"):
         if name == "VARCHAR":
             _, rest = _parse_numbers(text, rest)
         return Type(Kind[name]), rest
@@ -339,6 +429,17 @@ def _parse_struct(text: str, rest: list[str]) -> tuple[Type, list[str]]:
         if rest[:1] != [","]:
             return Type(Kind.STRUCT, children=tuple(fields)), _expect(text, rest, ")")
         rest = rest[1:]
+
+
+def _parse_enum(text: str, rest: list[str]) -> tuple[Type, list[str]]:
+    rest = _expect(text, rest, "(")
+    members = []
+    while rest[:1] and rest[0].startswith("'"):
+        members.append(rest[0][1:])
+        if rest[1:2] != [","]:
+            return enum_of(*members), _expect(text, rest[1:], ")")
+        rest = rest[2:]
+    raise _unreadable(text, "a member of the ENUM is missing")
 
 
 def _parse_numbers(text: str, rest: list[str]) -> tuple[list[int], list[str]]:
@@ -361,8 +462,13 @@ def _unreadable(text: str, why: str) -> DefinitionError:
     return DefinitionError(
         f"cannot read the type {text!r}",
         detail=why,
-        hint="write a type such as BIGINT, DECIMAL(10,2), VARCHAR[], STRUCT(a INTEGER) or MAP(VARCHAR, DOUBLE)",
+        hint="write a type such as BIGINT, DECIMAL(10,2), VARCHAR[], STRUCT(a INTEGER), MAP(VARCHAR, DOUBLE)"
+        " or ENUM('a', 'b')",
     )
+
+
+def _text(member: str) -> str:
+    return "'" + member.replace("'", "''") + "'"
 
 
 _RESERVED = frozenset({

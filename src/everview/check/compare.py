@@ -46,6 +46,10 @@ class Compared:
     differing: int = 0
     first: tuple[Difference, ...] = ()
 
+    @property
+    def differs(self) -> bool:
+        return bool(self.missing or self.extra or self.differing)
+
 
 @dataclass(frozen=True)
 class Comparison:

@@ -40,6 +40,9 @@ def judged(workspace: Workspace, case: Case, rows: Rows, samples: int) -> ViewRe
     shown = Watched(rows)
     try:
         found = workspace.compared(recomputed, shown, samples)
+        while found.differs and (again := workspace.otherwise(recomputed)) is not None:
+            recomputed = again
+            found = workspace.compared(recomputed, shown, samples)
         if found.missing and case.set_aside and not recomputed.left_out:
             # DuckDB may answer without looking at what has no value
             recomputed = workspace.leaving_out(recomputed)
@@ -67,7 +70,7 @@ def _begun(case: Case) -> ViewReport:
 
 
 def _judgement(said: ViewReport, recomputed: Recomputed, found: Compared) -> ViewReport:
-    if not (found.missing or found.extra or found.differing):
+    if not found.differs:
         return _with(said, Verdict.RIGHT, found)
     if recomputed.doubts:
         open_ones = ", ".join(dict.fromkeys(recomputed.doubts))

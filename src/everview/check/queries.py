@@ -26,10 +26,12 @@ from everview.check.compare import quoted
 from everview.check.exact_sums import exactly_summed
 from everview.check.settled import settled
 from everview.check.tried import tried
+from everview.sql.as_of import endless_join
 from everview.sql.calls import called, is_aggregate
 from everview.sql.check import Checked, check
 from everview.sql.dialects import DEFAULT, reader, to_sql
-from everview.sql.open_orders import open_orders
+from everview.sql.open_orders import ORDERED, open_orders
+from everview.sql.own_parse import nodes, parse_tree
 from everview.sql.ties import has_ties
 from everview.sql.time_windows import TIME_WINDOWS
 from everview.store.contract import Table
@@ -42,6 +44,8 @@ class Question:
     sql: str
     doubts: tuple[str, ...] = ()
     """What it leaves open."""
+    in_words: bool = False
+    """Whether these are the user's own words, which see tables and named queries as the user does."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,16 @@ class ViewQuery:
         if isinstance(self.one, ViewDefinition):
             return None if self.one.bag else self.one.key
         return None
+
+    @property
+    def words(self) -> str:
+        """The query to the letter; empty where it was not written in DuckDB's SQL."""
+        return self.one.words if isinstance(self.one, ViewDefinition) else ""
+
+    @property
+    def is_words_only(self) -> bool:
+        """Whether nothing but the words says what the view is."""
+        return isinstance(self.one, ViewDefinition) and bool(self.one.verbatim)
 
     @cached_property
     def _text(self) -> str:
@@ -136,16 +150,35 @@ class ViewQuery:
     @cached_property
     def aggregates(self) -> bool:
         """Whether numbers are computed from many rows."""
+        if self.is_words_only:
+            return True
         trees = [self._tree, *(reader(DEFAULT).read(s.of.sql) for s in self.sources if isinstance(s.of, NamedQuery))]
         return any(is_aggregate(node) or isinstance(node, exp.Window) for tree in trees for node in tree.walk())
 
     @cached_property
     def recursive(self) -> bool:
+        if self.is_words_only:
+            return "recursive" in self.words.lower()
         return any(with_.recursive for with_ in self._tree.find_all(exp.With))
 
+    @cached_property
+    def questions(self) -> tuple[Question, ...]:
+        """What is asked, one after another, until an answer is what the view shows: the user's own words, and
+        then what Everview means by them where they leave something open."""
+        doubts = ("the words of its text",) if self.is_words_only and _may_be_open(self.words) else ()
+        words = (Question(self.words, doubts, in_words=True),) if self.words else ()
+        return words if self.is_words_only else (*words, self._settled)
+
+    @cached_property
+    def endless(self) -> bool:
+        """Whether DuckDB may not return from it."""
+        if self.is_words_only:
+            return False
+        trees = [self._tree, *(reader(DEFAULT).read(s.of.sql) for s in self.sources if isinstance(s.of, NamedQuery))]
+        return any(endless_join(tree) for tree in trees)
+
     @property
-    def question(self) -> Question:
-        """What is asked first."""
+    def _settled(self) -> Question:
         own_words = has_ties(self._tree) or any(called(node) in TIME_WINDOWS for node in self._tree.walk())
         named = any(isinstance(source.of, NamedQuery) for source in self.sources)
         positional = any(join.method.upper() == "POSITIONAL" for join in self._tree.find_all(exp.Join))
@@ -156,6 +189,8 @@ class ViewQuery:
     @property
     def recorded(self) -> Question:
         """The recorded text as it is, whatever it leaves open."""
+        if self.is_words_only:
+            return self.questions[0]
         return Question(self._text, ("the words of its text",))
 
     @property
@@ -178,3 +213,14 @@ class ViewQuery:
                 inputs[source.name] = [*inputs[source.name], *((part.name, part.type) for part in hidden)]
         tree = exactly_summed(found.tree, inputs)
         return Question(to_sql(tried(tree) if leave_out else tree), tuple(found.doubts))
+
+
+def _may_be_open(words: str) -> bool:
+    """Whether an answer may depend on the order in which rows come, as far as DuckDB's own parse shows."""
+    return any(
+        node.get("type") in ("LIMIT_MODIFIER", "LIMIT_PERCENT_MODIFIER")
+        or bool(node.get("distinct_on_targets"))
+        or node.get("class") == "WINDOW"
+        or str(node.get("function_name", "")).lower() in ORDERED
+        for node in nodes(parse_tree(words))
+    )

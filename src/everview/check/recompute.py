@@ -70,6 +70,8 @@ class Recomputed:
     """No number is computed from many rows."""
     left_out: str = ""
     """Why rows without a value were left out."""
+    asked: int = 0
+    """Which of the view's questions it is the answer to."""
 
 
 class Unreadable(Exception):
@@ -137,17 +139,35 @@ class Workspace:
         lacks = self._set_aside.get(one.name, 0)
         if query.recursive and lacks:
             raise Unknown(f"it is recursive, and {lacks} partitions of it are set aside: the whole may have no end")
+        if query.endless:
+            raise Unknown("DuckDB does not return from an as-of RIGHT or FULL join where no row finds a match")
         below = [self.recomputed(s.of) for s in query.sources if isinstance(s.of, ViewDefinition)]
-        self._define(query)
+        for in_words in {question.in_words for question in (*query.questions, query.recorded)}:
+            self._define(query, in_words)
         doubts = tuple(doubt for found in below for doubt in found.doubts)
         exact = not query.aggregates and all(found.exact for found in below)
         made = Recomputed(f"main.{_own(one)}", query, doubts, exact)
+        return self._answered(made)
+
+    def _answered(self, made: Recomputed) -> Recomputed:
+        questions = made.query.questions
         try:
-            return self._asked(made, query.question)
+            return self._asked(made, questions[made.asked])
         except (duckdb.ProgrammingError, EverviewError):
+            if made.asked + 1 < len(questions):
+                return self._answered(replace(made, asked=made.asked + 1))
             return self._as_recorded(made)
         except duckdb.Error as error:
             return self._left_out(made, _words(error))
+
+    def otherwise(self, recomputed: Recomputed) -> Recomputed | None:
+        """The answer to what is asked next of the same view; None where nothing is."""
+        if recomputed.left_out or recomputed.asked + 1 >= len(recomputed.query.questions):
+            return None
+        self._connection.execute(f"DROP TABLE {recomputed.table}")
+        found = self._answered(replace(recomputed, doubts=(), asked=recomputed.asked + 1))
+        self._known[recomputed.query.one.id] = found
+        return found
 
     def _as_recorded(self, made: Recomputed) -> Recomputed:
         """By the recorded text, where more could not be said in a way that DuckDB takes."""
@@ -173,20 +193,27 @@ class Workspace:
         self._ask(made.query, question)
         return replace(made, doubts=(*made.doubts, *question.doubts))
 
-    def _define(self, query: ViewQuery) -> None:
-        """The schema in which a query finds what it reads."""
-        schema = _schema(query.one)
+    def _define(self, query: ViewQuery, in_words: bool) -> None:
+        """The schema in which a query finds what it reads: as the user sees it, or with the hidden keys of tables
+        and without named queries, whose texts are written out where they are used."""
+        schema = _schema(query.one, in_words)
         self._connection.execute(f"CREATE SCHEMA {schema}")
+        self._connection.execute(f"SET search_path = '{schema}'")
         for source in query.sources:
+            columns = ""
             if isinstance(source.of, Table):
-                hidden = source.of.schema.key if source.of.schema.hidden_key else ()
-                columns = ", ".join(quoted(name) for name in (*source.columns, *hidden))
-                read = f"SELECT {columns} FROM {self._stream(source.of)}"
+                hidden = source.of.schema.key if source.of.schema.hidden_key and not in_words else ()
+                shown = ", ".join(quoted(name) for name in (*source.columns, *hidden))
+                read = f"SELECT {shown} FROM {self._stream(source.of)}"
             elif isinstance(source.of, ViewDefinition):
-                read = f"FROM main.{_own(source.of)}"
+                read = f"FROM memory.main.{_own(source.of)}"
+            elif in_words:
+                columns = f" ({', '.join(map(quoted, source.columns))})"
+                read = source.of.sql
             else:
-                continue  # its text is written out where it is used
-            self._connection.execute(f"CREATE VIEW {schema}.{quoted(source.name)} AS {read}")
+                continue
+            self._connection.execute(f"CREATE VIEW {schema}.{quoted(source.name)}{columns} AS {read}")
+        self._connection.execute("SET search_path = 'main'")
 
     def _stream(self, table: Table) -> str:
         name = f"temp.__base_{table.id}"
@@ -198,8 +225,8 @@ class Workspace:
     def _ask(self, query: ViewQuery, question: Question) -> None:
         names = [quoted(column.name) for column in query.columns]
         typed = ", ".join(f"CAST({n} AS {c.type}) AS {n}" for n, c in zip(names, query.columns, strict=True))
-        answer = f"SELECT {typed} FROM ({question.sql}) AS answer({', '.join(names)})"
-        self._connection.execute(f"SET search_path = '{_schema(query.one)}'")
+        answer = f"SELECT {typed} FROM (\n{question.sql}\n) AS answer({', '.join(names)})"
+        self._connection.execute(f"SET search_path = '{_schema(query.one, question.in_words)}'")
         try:
             self._connection.execute(f"CREATE TABLE memory.main.{_own(query.one)} AS {answer}")
         except duckdb.Error:
@@ -235,15 +262,16 @@ class Workspace:
         """Let go of a view's rows."""
         if isinstance(self._known.pop(one.id, None), Recomputed):
             self._connection.execute(f"DROP TABLE main.{_own(one)}")
-            self._connection.execute(f"DROP SCHEMA {_schema(one)} CASCADE")
+            for in_words in (True, False):
+                self._connection.execute(f"DROP SCHEMA IF EXISTS {_schema(one, in_words)} CASCADE")
 
 
 def _own(one: Maintained) -> str:
     return f"__should_be_{one.id}"
 
 
-def _schema(one: Maintained) -> str:
-    return f"__reads_{one.id}"
+def _schema(one: Maintained, in_words: bool) -> str:
+    return f"__{'words' if in_words else 'reads'}_{one.id}"
 
 
 def _words(error: Exception) -> str:

@@ -27,6 +27,7 @@ from everview.sql.calls import aggregates, called
 from everview.sql.dialects import DEFAULT, reader, to_sql
 from everview.sql.expand import WHOLE, is_whole
 from everview.sql.open_orders import open_orders
+from everview.sql.outer_aggregates import computed_parts, outer_aggregates
 
 KEY = "__key_"
 """What key columns are called that subqueries pass on."""
@@ -203,8 +204,7 @@ class _Settling:
 def _is_grouped(query: exp.Select) -> bool:
     if query.args.get("group") is not None or query.args.get("having") is not None:
         return True
-    places = (query.args.get(place) for place in ("qualify", "order"))
-    return any(aggregates(tree) for tree in (*query.expressions, *(place for place in places if place is not None)))
+    return any(map(aggregates, computed_parts(query))) or bool(outer_aggregates(query))
 
 
 def _places(query: exp.Query) -> list[exp.Expr]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from everview.client.result import ResultColumn
 from everview.errors import EverviewError, ValueTypeError
+from everview.sql.long_intervals import carried
 from everview.sql.settings import connect
 from everview.store.columns import one_array
 from everview.store.fitting import fit
@@ -87,7 +88,7 @@ class Answer:
         try:
             for name, source in self._sources.items():
                 self._connection.register(name, source)
-            self._reader = self._connection.sql(sql).to_arrow_reader(BATCH)
+            self._reader = self._connection.sql(carried(sql, [one.type for one in columns])).to_arrow_reader(BATCH)
         except duckdb.Error as error:
             self.close()
             raise failure(error) from None

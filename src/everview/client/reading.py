@@ -13,8 +13,9 @@ from typing import Protocol
 import pyarrow as pa
 from sqlglot import exp
 
-from everview.catalog import Catalog, Definitions, Maintained, NamedQuery, ViewDefinition
+from everview.catalog import Catalog, Definitions, Maintained, NamedQuery, ViewDefinition, ViewStatus
 from everview.catalog.compiling import compiled_index, compiled_view
+from everview.catalog.namespace import CatalogNames
 from everview.change.schema import RESERVED
 from everview.change.types import Type
 from everview.client.evaluation import Answer, Connections, Source
@@ -24,13 +25,19 @@ from everview.client.maintenance import Maintenance
 from everview.client.result import ResultColumn
 from everview.client.system_tables import SYSTEM_RELATIONS, system_source
 from everview.client.tables import shown
+from everview.client.validating import Validation, Verdict
 from everview.client.view_rows import ViewRows
 from everview.plan.compile import CompiledView
+from everview.sql.as_of import refuse_endless_join
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.namespace import fold
+from everview.sql.statements import CreateMaterializedView
+from everview.sql.words import Worded
 from everview.store.contract import Snapshot, Store, Table, TableReader
 
 SOURCE = f"{RESERVED}source_"
+SAMPLED = 20
+"""Rows of a table that a new view is tried on."""
 
 
 @dataclass
@@ -68,6 +75,7 @@ class Context:
     wrote: Callable[[], None] = field(default=lambda: None)
     """Called after every statement that wrote rows."""
     _compiled: dict[tuple[int, int], CompiledView] = field(default_factory=dict)
+    _validation: Validation = field(default_factory=Validation)
 
     def __post_init__(self) -> None:
         self.maintenance = Maintenance(self.store, self.catalog)
@@ -95,6 +103,29 @@ class Context:
                 self._compiled[identity] = compiled_index(found, definitions)
         return self._compiled[identity]
 
+    def validated(self, statement: CreateMaterializedView, compiled: CompiledView, definitions: Definitions) -> Verdict:
+        """What comes of trying a view's plan on some rows of what it reads, and on others."""
+        names = CatalogNames(definitions)
+        return self._validation.of(statement, compiled, names, lambda: self._some_rows(compiled, definitions))
+
+    def _some_rows(self, compiled: CompiledView, definitions: Definitions) -> dict[str, pa.Table]:
+        found: dict[str, pa.Table] = {}
+        with self.store.snapshot() as snapshot:
+            for source in compiled.sources:
+                one = definitions.find(source.name)
+                if isinstance(one, Table):
+                    batches = snapshot.table(one).scan()
+                elif isinstance(one, ViewDefinition) and one.status is ViewStatus.LIVE:
+                    epoch = snapshot.committed(one.group).epoch
+                    batches = self.views.at(one, epoch).matching(snapshot, epoch, None)
+                else:
+                    continue
+                first = next(iter(batches), None)
+                if first is not None and len(first):
+                    columns = [column.name for column in source.columns]
+                    found[source.name] = pa.Table.from_batches([first[:SAMPLED]]).select(columns)
+        return found
+
     def answer(
         self,
         tree: exp.Expr,
@@ -107,6 +138,7 @@ class Context:
     ) -> Answer:
         """Evaluate a checked query over the tables and views of a snapshot. Of ``target``, one of
         its tables, the hidden key is there too. ``around`` is the text to put it in."""
+        refuse_endless_join(tree, "")
         query = tree.copy() if target is None else tree
         sources: dict[str, Source] = {}
         for table in list(query.find_all(exp.Table)):
@@ -127,6 +159,22 @@ class Context:
                 sources[name] = self._view_source(found, snapshot, table)
             table.set("this", exp.to_identifier(name, quoted=True))
         return Answer(self.connections, around(to_sql(query)), columns, sources)
+
+    def answer_in_words(self, query: Worded, definitions: Definitions, snapshot: Snapshot) -> Answer:
+        """Evaluate the user's own words over the tables and views of a snapshot."""
+        sources: dict[str, Source] = {}
+        given: dict[str, str] = {}
+        for number, relation in enumerate(query.uses):
+            name = f"{SOURCE}{number}"
+            found = definitions.find(relation.name)
+            node = exp.to_table(relation.name)
+            if isinstance(found, Table):
+                sources[name] = _table_source(found, snapshot.table(found), node, hidden=False)
+            else:
+                assert isinstance(found, ViewDefinition)
+                sources[name] = self._view_source(found, snapshot, node)
+            given[relation.name] = f"SELECT * FROM {name}"
+        return Answer(self.connections, query.over(given), result_columns(query.columns), sources)
 
     def _view_source(self, view: ViewDefinition, snapshot: Snapshot, table: exp.Table) -> Source:
         kinds = {column.name: column.type for column in view.columns}

@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.change.types import FLOATS, INTEGERS, Kind, Type
+from everview.client.exported_arrow import exported_batch, exported_schema
+from everview.client.exported_values import frame, python_values
 from everview.errors import InputError
-from everview.store.columns import to_python
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -87,7 +88,13 @@ class Result:
     # -------------------------------------------------------------- reading
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow batches, as they come."""
+        """The rows as Arrow batches, as they come, in the types of :meth:`arrow`."""
+        schema = exported_schema(self.columns)
+        for batch in self.stored_batches():
+            yield exported_batch(batch, self.columns, schema)
+
+    def stored_batches(self) -> Iterator[pa.RecordBatch]:
+        """The same with every value as it is stored, in the types of ``column.type.arrow``."""
         at = 0
         while True:
             if at == self._pulled:
@@ -122,33 +129,40 @@ class Result:
         return batch
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        for batch in self.batches():
+        for batch in self.stored_batches():
             yield from self._tuples(batch)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """All rows as tuples of Python values."""
-        return [row for batch in self.batches() for row in self._tuples(batch)]
+        """All rows as tuples of Python values, those that DuckDB's ``fetchall`` gives."""
+        return [row for batch in self.stored_batches() for row in self._tuples(batch)]
 
     def dicts(self) -> list[dict[str, Any]]:
-        """All rows by the names of their columns; of two columns with one name the last counts."""
+        """All rows by the names of their columns. Two columns cannot have one name."""
         names = self.names
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InputError(
+                f"two columns have the name {twice!r}",
+                detail="a dict would hold only one of them",
+                hint="give them names of their own with AS, or read rows()",
+            )
         return [dict(zip(names, row, strict=True)) for row in self.rows()]
 
     def arrow(self) -> pa.Table:
-        """All rows as an Arrow table."""
-        return pa.Table.from_batches(list(self.batches()), self._schema)
+        """All rows as an Arrow table, in the types that DuckDB's own Arrow tables have."""
+        return pa.Table.from_batches(list(self.batches()), exported_schema(self.columns))
 
     def df(self) -> pd.DataFrame:
-        """All rows as a pandas DataFrame."""
-        return self.arrow().to_pandas()
+        """All rows as a pandas DataFrame, in the types that DuckDB's own have."""
+        return frame(pa.Table.from_batches(list(self.stored_batches()), self._schema), self.columns)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows for whatever takes Arrow's stream: ``pa.table(result)``, ``put_many(result)``."""
-        reader = pa.RecordBatchReader.from_batches(self._schema, self.batches())
+        reader = pa.RecordBatchReader.from_batches(exported_schema(self.columns), self.batches())
         return reader.__arrow_c_stream__(requested_schema)
 
     def _tuples(self, batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-        columns = [to_python(array, column.type) for array, column in zip(batch.columns, self.columns, strict=True)]
+        columns = [python_values(array, column.type) for array, column in zip(batch.columns, self.columns, strict=True)]
         return list(zip(*columns, strict=True))
 
     # -------------------------------------------------------------- the end

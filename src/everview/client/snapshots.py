@@ -30,6 +30,7 @@ from sqlglot import exp
 from everview.catalog import Definitions, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
+from everview.client.exported_arrow import exported_table
 from everview.client.known_views import not_built
 from everview.client.reading import Context
 from everview.client.result import Result
@@ -88,7 +89,7 @@ class TableReader:
     def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
         """The rows that are there, in the order of the keys."""
         self._need_key("get_many")
-        return self._reader.get_many(keys)
+        return exported_table(self._reader.get_many(keys), self._table.schema.columns)
 
     def scan(
         self,

@@ -24,6 +24,7 @@ all rows. It takes logs that tell what writes found (``before_images=True``, the
 
 from __future__ import annotations
 
+import functools
 import re
 import time
 from collections import deque
@@ -37,6 +38,7 @@ import pyarrow.compute as pc
 from everview.change.condense import condense
 from everview.change.entries import WEIGHT
 from everview.change.frontier import Frontier
+from everview.client.exported_arrow import exported_table
 from everview.client.freshness import Freshness
 from everview.client.result import Result, ResultColumn
 from everview.client.view_rows import ViewRows
@@ -65,23 +67,33 @@ class ViewChange:
     epoch: int
     frontier: Frontier
     """What the view reflects from this epoch on."""
-    came: pa.Table = field(repr=False)
-    went: pa.Table = field(repr=False)
+    stored_came: pa.Table = field(repr=False)
+    stored_went: pa.Table = field(repr=False)
     columns: tuple[ResultColumn, ...] = field(repr=False)
     token: str
     """What to subscribe with to go on after this epoch: ``view.subscribe(since=token)``."""
     whole: bool = False
     """Whether these are all rows, as of the epoch, and not only what it changed."""
 
+    @functools.cached_property
+    def came(self) -> pa.Table:
+        """The rows that came, in the types of :meth:`everview.Result.arrow`."""
+        return exported_table(self.stored_came, self.columns)
+
+    @functools.cached_property
+    def went(self) -> pa.Table:
+        """The rows that went."""
+        return exported_table(self.stored_went, self.columns)
+
     def rows(self) -> list[tuple[int, dict[str, Any]]]:
         """The rows as Python values, each with −1 if it went and +1 if it came; those that went first."""
         found: list[tuple[int, dict[str, Any]]] = []
-        for weight, side in ((-1, self.went), (1, self.came)):
+        for weight, side in ((-1, self.stored_went), (1, self.stored_came)):
             found += [(weight, row) for row in Result(self.columns, side.to_batches()).dicts()]
         return found
 
     def __str__(self) -> str:
-        what = "all" if self.whole else f"+{len(self.came)} −{len(self.went)}"
+        what = "all" if self.whole else f"+{len(self.stored_came)} −{len(self.stored_went)}"
         return f"{self.view} epoch {self.epoch}: {what} rows"
 
 

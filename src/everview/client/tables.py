@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from everview.catalog import Catalog
 from everview.change.schema import ROW_ID, Schema
+from everview.client.exported_arrow import exported_table
 from everview.client.result import Result, ResultColumn
 from everview.errors import ConflictError, DefinitionError, UnknownColumnError, UnknownObjectError
 from everview.store.contract import BaseTable, Batch, Row, Store, Table, TableWriter
@@ -87,9 +88,9 @@ class TableHandle:
     def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
         """The rows that are there, in the order of the keys."""
         try:
-            return self._known.get_many(keys)
+            return self._exported(self._known.get_many(keys))
         except DefinitionError:
-            return self._refreshed().get_many(keys)
+            return self._exported(self._refreshed().get_many(keys))
 
     def scan(
         self,
@@ -106,6 +107,9 @@ class TableHandle:
 
     def count(self) -> int:
         return self._known.count()
+
+    def _exported(self, rows: pa.Table) -> pa.Table:
+        return exported_table(rows, self._known.table.schema.columns)
 
     def _refreshed(self) -> BaseTable:
         self._known = self._look_up()

@@ -33,6 +33,7 @@ import pyarrow as pa
 from everview.catalog import ViewDefinition
 from everview.change.frontier import Frontier
 from everview.change.schema import Column
+from everview.client.exported_arrow import exported_table
 from everview.client.freshness import Asked, Freshness, Version
 from everview.client.result import Result, ResultColumn
 from everview.client.subscriptions import Subscription, ViewChange
@@ -64,7 +65,7 @@ class ViewReader:
 
     def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
         """The rows that are there, in the order of the keys."""
-        return self._rows.get_many(self._snapshot, self._epoch, keys)
+        return exported_table(self._rows.get_many(self._snapshot, self._epoch, keys), self._rows.columns)
 
     def scan(
         self,

@@ -31,6 +31,7 @@ from duckdb.func import PythonUDFType
 from everview.change.types import BOOLEAN, Type, parse_type
 from everview.operators.recursion import GOES_ON, Rounds
 from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
+from everview.sql.long_intervals import carried
 from everview.sql.settings import closed_at_exit, connect
 from everview.store.fitting import fit
 
@@ -73,7 +74,7 @@ class Evaluator:
             self._connection.register(name, table)
         self._rounds.begin()
         try:
-            answer = self._connection.sql(sql).to_arrow_table()
+            answer = self._connection.sql(carried(sql, [kind for _, kind in types])).to_arrow_table()
         except duckdb.Error as error:
             ended = self._rounds.exceeded
             raise Unevaluable(reason_of(error) if ended is None else f"no end after {ended} rounds") from error

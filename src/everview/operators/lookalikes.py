@@ -15,7 +15,7 @@ import functools
 import pyarrow as pa
 
 from everview.change.schema import KeyPart
-from everview.change.types import Kind, Type
+from everview.change.types import RECORDS, Type
 from everview.store.columns import list_array, list_counts, list_items
 from everview.store.keys import KeyCodec
 
@@ -27,7 +27,7 @@ def one_look(column: pa.Array, kind: Type) -> pa.Array:
     if kind.is_scalar:
         codec = _codec(kind)
         return codec.decode_columns(codec.encode_columns([column]))[0]
-    if kind.kind is Kind.STRUCT:
+    if kind.kind in RECORDS:
         parts = [one_look(part, child) for part, (_, child) in zip(column.flatten(), kind.children, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=list(kind.arrow), mask=column.is_null())
     absent = column.is_null().to_numpy(zero_copy_only=False)

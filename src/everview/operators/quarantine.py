@@ -81,7 +81,7 @@ class Quarantine:
     """What an attempt of an epoch found without a value, and what no longer is."""
 
     plan: MaintenancePlan
-    _net: dict[bytes, tuple[int, Unvalued]] = field(default_factory=dict)
+    net: dict[bytes, tuple[int, Unvalued]] = field(default_factory=dict)
 
     def add(self, step: Step, what: str, rows: pa.Table, reasons: Mapping[int, str], source: int | None = None) -> None:
         """The rows with these numbers have no value. Their weights say whether they come or go.
@@ -99,7 +99,7 @@ class Quarantine:
             said = Unvalued(what, values, reasons[number], step.title)
             name = json.dumps([what, values], ensure_ascii=False).encode()
             key = prefix_of(step, tags[row]) + hashlib.blake2b(name, digest_size=16).digest()
-            self._net[key] = (self._net.get(key, (0, said))[0] + weight, said)
+            self.net[key] = (self.net.get(key, (0, said))[0] + weight, said)
 
     def _tags(self, step: Step, rows: pa.Table, source: int | None) -> list[bytes]:
         if MEMBER not in rows.column_names:
@@ -110,22 +110,22 @@ class Quarantine:
     def told(self) -> Told:
         """What was found, for somebody who writes it down together with what others found: equal rows
         without a value may be met in several places of one epoch."""
-        return {key.hex(): [change, said.to_json()] for key, (change, said) in sorted(self._net.items())}
+        return {key.hex(): [change, said.to_json()] for key, (change, said) in sorted(self.net.items())}
 
     def hear(self, told: Told) -> None:
         """What was found in another place."""
         for name, (change, said) in told.items():
             key = bytes.fromhex(name)
-            known = self._net.get(key)
-            self._net[key] = (change, Unvalued.from_json(said)) if known is None else (known[0] + change, known[1])
+            known = self.net.get(key)
+            self.net[key] = (change, Unvalued.from_json(said)) if known is None else (known[0] + change, known[1])
 
     def write(self, states: Written, table: StateTable, frontier: Frontier | None = None) -> int:
         """Bring the table to this epoch; returns how many records came or changed."""
-        keys = sorted(self._net)
+        keys = sorted(self.net)
         before = states.read(table, pa.array(keys, BINARY)) if keys else pa.array([], BINARY)
         puts, values, deletes = [], [], []
         for key, old in zip(keys, before.to_pylist(), strict=True):
-            change, said = self._net[key]
+            change, said = self.net[key]
             known, first = recorded(old) if old else (0, said)
             since = (first.epoch, first.frontier) if old else (states.epoch, frontier)
             if known + change > 0:

@@ -44,10 +44,10 @@ class Runner:
     """Runs the stages of one bound plan."""
 
     bound: BoundPlan
-    _workshop: Workshop = field(init=False)
+    workshop: Workshop = field(init=False)
 
     def __post_init__(self) -> None:
-        self._workshop = Workshop(self.bound)
+        self.workshop = Workshop(self.bound)
 
     def epoch(self, store: Store, begun: Begun) -> Outcome:
         """Do the work of an epoch that has begun: read its slices, bring all state to it. The
@@ -72,8 +72,8 @@ class Runner:
         work = self.work(states)
         rows = rows or {}
         with clock("delta"):
-            sources = sources_of(self._workshop, work, batches, rows)
-        done = self._run(work, sources, keep=False, clock=clock)
+            sources = sources_of(self.workshop, work, batches, rows)
+        done = self.run(work, sources, keep=False, clock=clock)
         set_aside = work.quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier)
         tally = replace(done.tally, rows=sum(map(len, rows.values())), changes=sum(map(len, sources.values())))
         return replace(done, set_aside=set_aside, tally=tally)
@@ -87,8 +87,8 @@ class Runner:
     def tried(self, states: States, batches: Sequence[LogBatch], *, keep: bool = False, undo: bool = False) -> Outcome:
         """Run log entries through all steps over states that may be nobody's."""
         work = self.work(states)
-        sources = sources_of(self._workshop, work, batches, {})
-        return self._run(work, {name: _undone(found) if undo else found for name, found in sources.items()}, keep=keep)
+        sources = sources_of(self.workshop, work, batches, {})
+        return self.run(work, {name: _undone(found) if undo else found for name, found in sources.items()}, keep=keep)
 
     def read(self, store: Store, begun: Begun) -> tuple[list[LogBatch], tuple[Damage, ...]]:
         """The log entries of an epoch."""
@@ -103,7 +103,10 @@ class Runner:
     def work(self, states: States) -> Work:
         return Work(self.bound, states, Quarantine(self.bound.plan))
 
-    def _run(self, work: Work, sources: Mapping[str, Changes], *, keep: bool, clock: Clock | None = None) -> Outcome:
+    def run(
+        self, work: Work, sources: Mapping[str, Changes], *, keep: bool = False, clock: Clock | None = None
+    ) -> Outcome:
+        """Take changes of base tables through all stages."""
         waiting: dict[int, Packed] = defaultdict(lambda: defaultdict(list))
         changes: dict[str, Changes] = {}
         counts: dict[str, int] = {}
@@ -113,9 +116,9 @@ class Runner:
         now = time.time() - sum(clock.seconds.values())
         for number in range(1, len(self.bound.stages) + 1):
             received = waiting.pop(number, {})
-            stage = Stage(self._workshop, number, work, received, kept=changes if keep else None, clock=clock)
+            stage = Stage(self.workshop, number, work, received, kept=changes if keep else None, clock=clock)
             for edge, target, emitted in stage.run(sources if number == 1 else None):
-                packed = self._workshop.worker(target).pack(work, edge.number, emitted)
+                packed = self.workshop.worker(target).pack(work, edge.number, emitted)
                 waiting[self.bound.stage_of(target)][edge].append(packed)
             counts |= stage.emitted
             seconds |= {f"stage {number}: {name}": spent for name, spent in clock.seconds.items()}

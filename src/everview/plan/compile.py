@@ -26,25 +26,30 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from sqlglot import exp
+
 from everview.change.schema import Column
 from everview.change.types import parse_type
-from everview.errors import DefinitionError, SqlRefusedError, UnknownObjectError
+from everview.errors import DefinitionError, EverviewError, SqlRefusedError, UnknownObjectError
 from everview.plan.build import Built, Notice, build
 from everview.plan.build.indexes import index_relation
+from everview.plan.build.verbatim import verbatim
 from everview.plan.expressions import Field, of_field
 from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group
 from everview.plan.notices import notices_of
 from everview.plan.relations import Relation, Sort, outline, project
 from everview.plan.rules import rewrite
 from everview.sql import namespace
-from everview.sql.check import check
-from everview.sql.dialects import too_deep
+from everview.sql.check import Checked, check
+from everview.sql.dialects import to_sql, too_deep
 from everview.sql.namespace import Namespace, nearest
 from everview.sql.options import ROUNDS
 from everview.sql.parse import parse
 from everview.sql.positions import offset_of, otherwise_at
 from everview.sql.statements import CreateIndex, CreateMaterializedView
+from everview.sql.trust import is_trusted
 from everview.sql.typer import typer
+from everview.sql.words import worded
 
 __all__ = [
     "CompiledView",
@@ -52,6 +57,7 @@ __all__ = [
     "compile_index",
     "compile_text",
     "compile_view",
+    "in_own_words",
     "outline",
     "parse_type",
     "plan_views",
@@ -76,6 +82,12 @@ class CompiledView:
     """The tables and views it reads."""
     index: tuple[str, ...] = ()
     """For an index: the columns it is by."""
+    sources: tuple[namespace.Relation, ...] = ()
+    """What it reads, as it sees it."""
+    meaning: str = ""
+    """The query with every name resolved, in DuckDB's SQL."""
+    verbatim: str = ""
+    """Why it is maintained by evaluating the user's own words, if it is."""
 
     @property
     def named(self) -> namespace.Relation:
@@ -125,13 +137,93 @@ def compile_view(
 def _compiled(
     view: CreateMaterializedView, names: Namespace, trace: Trace | None, on_reevaluation: OnReevaluation
 ) -> CompiledView:
-    checked = check(view.query, names, view.source)
+    """By our own reading, if it can be trusted; otherwise, or where that fails, in the user's own words."""
+    words = view.words
+    if words is None:
+        return _planned(view, names, trace, on_reevaluation)
+    if not words.is_read or not is_trusted(words.text, to_sql(view.query)):
+        why = UNREAD if not words.is_read else READ_OTHERWISE
+        return in_own_words(view, names, why, on_reevaluation)
+    try:
+        return _planned(view, names, trace, on_reevaluation)
+    except (UnknownObjectError, RecursionError):
+        raise
+    except EverviewError as refused:
+        return _instead(view, names, refused, on_reevaluation)
+    except Exception as error:  # whatever a builder or a rule did not expect, the words are still DuckDB's
+        refused = SqlRefusedError("the query has no plan", detail=f"{type(error).__name__}: {error}")
+        return _instead(view, names, refused, on_reevaluation)
+
+
+UNREAD = "a query that only DuckDB reads"
+READ_OTHERWISE = "a query that DuckDB reads otherwise than Everview"
+DIFFERS = "a query whose plan differs from DuckDB's answer"
+
+
+def _instead(
+    view: CreateMaterializedView, names: Namespace, refused: EverviewError, on_reevaluation: OnReevaluation
+) -> CompiledView:
+    """What was refused may still be a view in its own words; if not, the first reason is the one to tell."""
+    try:
+        return in_own_words(view, names, "a query without a plan of its own", on_reevaluation)
+    except EverviewError:
+        raise refused from None
+
+
+def in_own_words(
+    view: CreateMaterializedView, names: Namespace, reason: str, on_reevaluation: OnReevaluation = "notice"
+) -> CompiledView:
+    """The view as one re-evaluation of the user's words."""
+    assert view.words is not None
+    query = worded(view.words.text, names, view.source, view.words.start, allow_duplicates=bool(view.columns))
+    built = verbatim(query, typer(), view.source, view.words.start, reason)
+    relation, order = _renamed(view, built)
+    _refuse_notices(view, built.notices, on_reevaluation)
+    uses = tuple(source.name for source in query.uses)
+    return CompiledView(
+        view.name, view.text, relation, relation.shown, order, built.notices, uses, sources=query.uses, verbatim=reason
+    )
+
+
+def _planned(
+    view: CreateMaterializedView, names: Namespace, trace: Trace | None, on_reevaluation: OnReevaluation
+) -> CompiledView:
+    checked = _checked(view, names)
     built = build(checked, typer(), view.source, int(view.options.get("recursion_limit", ROUNDS)))
     relation, order = _renamed(view, built)
     if trace is not None:
         trace("build", relation)
     relation = _rewritten(relation, order, trace)
     notices = notices_of(relation, built.notices)
+    _refuse_notices(view, notices, on_reevaluation)
+    return CompiledView(
+        view.name,
+        view.text,
+        relation,
+        relation.shown,
+        order,
+        notices,
+        tuple(source.name for source in checked.uses),
+        sources=checked.uses,
+        meaning=to_sql(checked.tree),
+    )
+
+
+def _checked(view: CreateMaterializedView, names: Namespace) -> Checked:
+    """The query, checked. Two columns may have one name if the view names its columns: then they get those
+    names before anything is made of them."""
+    if not view.columns:
+        return check(view.query, names, view.source, words=view.words)
+    checked = check(view.query, names, view.source, words=view.words, allow_duplicates=True)
+    folded = [namespace.fold(name) for name, _ in checked.columns]
+    if len(set(folded)) == len(folded) or len(folded) != len(view.columns):
+        return checked
+    named = [exp.to_identifier(name, quoted=True) for name in view.columns]
+    rows = exp.Subquery(this=view.query.copy(), alias=exp.TableAlias(this=exp.to_identifier("named"), columns=named))
+    return check(exp.select(*(exp.column(name.copy()) for name in named)).from_(rows), names, view.source)
+
+
+def _refuse_notices(view: CreateMaterializedView, notices: Sequence[Notice], on_reevaluation: OnReevaluation) -> None:
     if notices and view.options.get("on_reevaluation", on_reevaluation) == "refuse":
         first = notices[0]
         raise SqlRefusedError(
@@ -141,15 +233,6 @@ def _compiled(
             line=first.line,
             column=first.column,
         )
-    return CompiledView(
-        view.name,
-        view.text,
-        relation,
-        relation.shown,
-        order,
-        notices,
-        tuple(source.name for source in checked.uses),
-    )
 
 
 def compile_index(index: CreateIndex, names: Namespace, trace: Trace | None = None) -> CompiledView:

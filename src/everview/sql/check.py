@@ -5,6 +5,8 @@ query's columns are, and returns a tree in which every column is tied to its sou
 
 The steps, in order:
 
+0. what another dialect means by operations on values of these types is written out
+   (:mod:`everview.sql.typed_meanings`);
 1. names of WITH queries, named queries, TUMBLE and HOP are expanded (:mod:`everview.sql.expand`);
 2. what is volatile is refused (:mod:`everview.sql.volatile`);
 3. DuckDB says which columns of which types the query has, or why it has none
@@ -23,9 +25,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from everview.errors import SqlError, SqlRefusedError, SqlTypeError
+from everview.sql.alias_calls import refuse_unnamed
 from everview.sql.constants import Resolved, mark_constants, template, with_constants
 from everview.sql.dialects import to_sql, too_deep
 from everview.sql.expand import WHOLE, expanded
+from everview.sql.known_parts import refuse_unknown_parts
 from everview.sql.namespace import Namespace, Relation, fold
 from everview.sql.open_orders import OpenOrder, open_orders
 from everview.sql.positions import error_at, offset_of, otherwise_at
@@ -33,7 +37,9 @@ from everview.sql.quiet import quiet
 from everview.sql.refusals import refusal
 from everview.sql.scopes import qualified
 from everview.sql.source_text import as_written, has_names, wording
+from everview.sql.statements import OwnWords
 from everview.sql.ties import TIES, mark_ties, write_ties
+from everview.sql.typed_meanings import with_types
 from everview.sql.typer import Columns, Described, Failure, storable, typer
 from everview.sql.unknown import unknown_at
 from everview.sql.volatile import refuse_volatile
@@ -75,26 +81,37 @@ def check(
     namespace: Namespace,
     text: str,
     *,
+    words: OwnWords | None = None,
     allow_volatile: bool = False,
     allow_duplicates: bool = False,
 ) -> Checked:
-    """Check a query that was read from ``text``. Views allow nothing; an ad hoc SELECT may use
-    volatile functions, and two of its columns may have one name."""
+    """Check a query that was read from ``text``, where it is worded so. Views allow nothing; an ad hoc SELECT
+    may use volatile functions, and two of its columns may have one name."""
     with quiet(), otherwise_at(text, offset_of(query) or 0):
         try:
-            return _check(query, namespace, text, allow_volatile, allow_duplicates)
+            return _check(query, namespace, text, words, allow_volatile, allow_duplicates)
         except RecursionError:
             raise too_deep() from None
 
 
-def _check(query: exp.Expr, namespace: Namespace, text: str, allow_volatile: bool, allow_duplicates: bool) -> Checked:
+def _check(
+    query: exp.Expr,
+    namespace: Namespace,
+    text: str,
+    words: OwnWords | None,
+    allow_volatile: bool,
+    allow_duplicates: bool,
+) -> Checked:
+    refuse_unknown_parts(query, text)
+    query = with_types(query, namespace, text)
     tree, uses = expanded(query, namespace, text)
     if not allow_volatile:
         refuse_volatile(tree, text)
+    refuse_unnamed(tree, text)
     _refuse_open_pivots(tree, text)
     _refuse_row_ids(tree, uses, text)
     mark_ties(tree, text)
-    resolved, columns = _resolved(query, tree, uses, text, allow_duplicates)
+    resolved, columns = _resolved(query, tree, uses, text, words, allow_duplicates)
     resolved = write_ties(resolved, text)
     assert isinstance(resolved, exp.Query)
     return Checked(resolved, columns, uses, _read_order(resolved), open_orders(resolved, text))
@@ -106,19 +123,24 @@ _MOST_KNOWN = 1000
 
 
 def _resolved(
-    query: exp.Expr, tree: exp.Expr, uses: tuple[Relation, ...], text: str, allow_duplicates: bool
+    query: exp.Expr,
+    tree: exp.Expr,
+    uses: tuple[Relation, ...],
+    text: str,
+    words: OwnWords | None,
+    allow_duplicates: bool,
 ) -> tuple[exp.Expr, Columns]:
     constants = mark_constants(tree)
     named = has_names(query)
     ties = tuple(TIES in limit.meta for limit in tree.find_all(exp.Limit))
-    key = (template(tree, constants), wording(query, text), ties, uses, allow_duplicates)
+    key = (template(tree, constants), wording(query, text, words), ties, uses, allow_duplicates)
     known = _KNOWN.get(key) if named else None
     again = with_constants(known, tree, constants) if known is not None else None
     if known is not None and again is not None:
         return again, known.columns
     inputs = {relation.name: [(column.name, column.type) for column in relation.columns] for relation in uses}
     sql = to_sql(tree)
-    described = as_written(query, text, inputs, typer().attempt(sql, inputs))
+    described = as_written(query, text, words, inputs, typer().attempt(sql, inputs))
     if isinstance(described, Failure):
         raise refusal(described, tree, sql, text, uses)
     if not allow_duplicates:

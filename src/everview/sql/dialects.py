@@ -1,14 +1,10 @@
 """How text is read into trees: the dialect Everview speaks, and those it reads besides.
 
-One sentence: every tree that leaves this module means what DuckDB means under Everview's
-fixed settings, whatever dialect it was written in, and knows where in the original text its
-names stand.
+One sentence: every tree that leaves this module means what DuckDB means by it, whatever dialect it
+was written in, and knows where in the original text its names stand.
 
-**Everview's own dialect** (:mod:`everview.sql.own_dialect`) is DuckDB's with three settings, of
-which sqlglot has to know when it reads and when it writes: integers divide to integers, a division
-by zero is NULL, and nulls sort last ascending and first descending. So trees are turned into text with
-:func:`to_sql`, never with sqlglot's own ``duckdb``: that one takes ``a DESC NULLS LAST`` for
-the default, writes ``a DESC``, and under our settings the nulls come first.
+**Everview's own dialect** (:mod:`everview.sql.own_dialect`) is DuckDB's, where sqlglot reads it otherwise
+put right. So trees are turned into text with :func:`to_sql`, never with sqlglot's own ``duckdb``.
 
 **Other dialects** are read by sqlglot, written as Everview's text and read again::
 
@@ -19,7 +15,7 @@ That loses positions, so names carry a number through the round trip: the text i
 second time with each name replaced by ``"name⟨17⟩"``, and what comes back as number 17
 stands where name 17 stood. Where the numbered text reads differently from the plain one
 (sqlglot looks at names in some rewrites) the plain one is right, and its names are taken to
-stand where the original has the same names in the same order.
+stand where the original has the same names in the same order. So are literals and calls, always.
 
 **Three changes to sqlglot's parsers**, in every dialect: an error keeps the token it
 happened at; a statement that cannot be read is an error instead of an opaque ``Command``;
@@ -32,7 +28,8 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import duckdb
 from sqlglot import Dialects, exp
@@ -43,6 +40,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from everview.errors import DefinitionError, EverviewError, SqlRefusedError, SqlSyntaxError
+from everview.sql.marks import unwrapped
 from everview.sql.other_meanings import with_our_meaning
 from everview.sql.own_dialect import Everview
 from everview.sql.positions import error_at, offset_of
@@ -51,8 +49,12 @@ DEFAULT = "duckdb"
 """The dialect of texts that name none: Everview's own goes by DuckDB's name."""
 
 
+TRANSLATED = "dialect"
+"""The mark in ``meta`` of a tree that was written in another dialect: which one."""
+
+
 def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
-    """The text of a tree, for DuckDB under the fixed settings."""
+    """The text of a tree, for DuckDB."""
     try:
         return tree.sql(dialect=Everview, pretty=pretty, unsupported_level=ErrorLevel.RAISE)
     except RecursionError:
@@ -194,7 +196,9 @@ class Reader:
         if isinstance(self._dialect, Everview):
             return tree.pop() if tree.parent else tree
         try:
-            return _translated(with_our_meaning(tree, self.name, text))
+            found = unwrapped(_translated(with_our_meaning(tree, self.name, text)))
+            found.meta[TRANSLATED] = self.name
+            return found
         except RecursionError:
             raise too_deep() from None
         except EverviewError:
@@ -204,7 +208,7 @@ class Reader:
             raise error_at(
                 SqlRefusedError,
                 text,
-                offset_of(tree),
+                offset_of(_untranslatable(tree)),
                 what,
                 why=str(error) if isinstance(error, SqlglotError) else None,
                 hint="write it in DuckDB's SQL",
@@ -273,6 +277,7 @@ def _unreadable(text: str, token: Token, why: str) -> EverviewError:
 
 # ------------------------------------------------------------------ translation
 
+_Node = TypeVar("_Node", bound=exp.Expr)
 _NUMBERED = re.compile(r"(.*)⟨(\d+)⟩", re.DOTALL)
 
 
@@ -281,9 +286,27 @@ def _translated(tree: exp.Expr) -> exp.Expr:
     names = list(tree.find_all(exp.Identifier))
     numbered = _renumbered(tree, names)
     if numbered is not None and numbered == plain:
-        return numbered
-    _place_by_order(plain, names)
+        plain = numbered
+    else:
+        _place_by_order(plain, names, lambda name: name.name.lower())
+    _place_by_order(plain, list(tree.find_all(exp.Literal)), lambda one: (one.is_string, one.this))
+    _place_by_order(plain, list(tree.find_all(exp.Func)), _function)
     return plain
+
+
+def _function(node: exp.Expr) -> object:
+    """What calls of one function have in common."""
+    return node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
+
+
+def _untranslatable(tree: exp.Expr) -> exp.Expr:
+    """The smallest part of a tree that cannot be written in DuckDB's SQL, or else the tree."""
+    for node in reversed(list(tree.find_all(exp.Func, exp.Unary, exp.Binary, exp.Query))):
+        try:
+            _reread(node)
+        except (SqlglotError, EverviewError, ValueError, TypeError, AttributeError):
+            return node
+    return tree
 
 
 def _reread(tree: exp.Expr) -> exp.Expr:
@@ -320,15 +343,20 @@ def _renumbered(tree: exp.Expr, names: list[exp.Identifier]) -> exp.Expr | None:
     return read
 
 
-def _place_by_order(tree: exp.Expr, names: list[exp.Identifier]) -> None:
-    waiting: dict[str, list[exp.Identifier]] = {}
-    for name in sorted(names, key=lambda name: name.meta.get("start", 0), reverse=True):
-        waiting.setdefault(name.name.lower(), []).append(name)
-    for name in tree.find_all(exp.Identifier, bfs=False):
-        same = waiting.get(name.name.lower())
-        if same:
-            name.meta.update(_placed(same.pop() if len(same) > 1 else same[0]))
+def _place_by_order(tree: exp.Expr, originals: Sequence[_Node], key: Callable[[_Node], object]) -> None:
+    """Nodes of a tree stand where the original has the same ones, in the same order."""
+    placed = [node for node in originals if "start" in node.meta]
+    if not placed:
+        return
+    kinds = {type(node) for node in placed}
+    waiting: dict[object, list[_Node]] = {}
+    for node in sorted(placed, key=lambda node: int(node.meta["start"]), reverse=True):
+        waiting.setdefault(key(node), []).append(node)
+    for node in tree.find_all(*kinds, bfs=False):
+        same = waiting.get(key(node))
+        if same and "start" not in node.meta:
+            node.meta.update(_placed(same.pop() if len(same) > 1 else same[0]))
 
 
-def _placed(name: exp.Identifier) -> dict[str, Any]:
+def _placed(name: exp.Expr) -> dict[str, Any]:
     return {key: name.meta[key] for key in ("line", "col", "start", "end") if key in name.meta}

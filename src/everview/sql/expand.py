@@ -27,17 +27,13 @@ from everview.errors import SqlError, SqlRefusedError, UnknownObjectError
 from everview.sql.dialects import DEFAULT, reader, to_sql
 from everview.sql.namespace import SYSTEM, SYSTEM_TABLES, Namespace, Relation, fold, nearest, system_name
 from everview.sql.positions import error_at, offset_of
+from everview.sql.tables import TABLE_FUNCTIONS
 from everview.sql.time_windows import TIME_WINDOWS, WINDOW_COLUMNS, time_windows
 from everview.sql.typer import typer
 from everview.sql.unknown import unknown_at
 
 WHOLE = "whole"
 """The mark in ``meta`` of a subquery that is evaluated as it stands."""
-
-TABLE_FUNCTIONS = frozenset(
-    {"unnest", "generate_series", "range", "repeat", "repeat_row", "json_each", "json_tree", "generate_subscripts"}
-)
-"""DuckDB's table functions that depend on their arguments only."""
 
 _LARGEST = 100_000
 """Nodes of an expanded query, past which it is refused: each use of a WITH query is a copy."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from everview.sql.calls import aggregates
+from everview.sql.outer_aggregates import plain_columns
 
 
 def grouping(select: exp.Select) -> None:
@@ -22,11 +22,10 @@ def grouping(select: exp.Select) -> None:
     for call in [node for part in select.iter_expressions() for node in part.find_all(exp.GroupingId)]:
         call.replace(exp.Grouping(expressions=call.expressions))
     if group is not None and group.args.get("all"):
-        plain = [part.unalias() for part in select.expressions if not aggregates(part)]
+        plain = [part.unalias() for part in plain_columns(select)]
         varying = [part for part in plain if part.find(exp.Column)]
-        # Groups of constants only are groups nevertheless: over no rows there is none of them.
-        if varying or not plain:
-            select.set("group", exp.Group(expressions=[part.copy() for part in varying]) if varying else None)
+        # DuckDB groups by no constants: where nothing else is left there is one group, or none at all.
+        select.set("group", exp.Group(expressions=[part.copy() for part in varying]) if varying else None)
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:
         outputs = {part.output_name: part.unalias() for part in select.expressions}

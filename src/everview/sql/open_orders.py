@@ -21,7 +21,7 @@ from sqlglot import exp
 from everview.sql.calls import called
 from everview.sql.positions import START, Position, position_of
 
-_AGGREGATES = frozenset(
+ORDERED = frozenset(
     [
         "first",
         "last",
@@ -47,6 +47,7 @@ _AGGREGATES = frozenset(
         "json_group_object",
     ]
 )
+"""Aggregates whose value depends on the order of their rows."""
 _WINDOWED = frozenset(["row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value", "fill"])
 
 
@@ -85,10 +86,10 @@ def _kind(node: exp.Expr) -> tuple[str, bool] | None:
         spec = node.args.get("spec")
         rows = spec is not None and str(spec.args.get("kind", "")).upper() == "ROWS"
         name = called(function)
-        if name in _WINDOWED or name in _AGGREGATES or rows:
+        if name in _WINDOWED or name in ORDERED or rows:
             return name, bool(node.args.get("order"))
         return None
-    if called(node) in _AGGREGATES and not isinstance(_around(node), exp.Window):
+    if called(node) in ORDERED and not isinstance(_around(node), exp.Window):
         return called(node), bool(node.find(exp.Order)) or isinstance(_around(node), exp.WithinGroup)
     return None
 

@@ -1,4 +1,4 @@
-"""Everview's own dialect: DuckDB's SQL under the fixed settings, as sqlglot reads and writes it.
+"""Everview's own dialect: DuckDB's SQL, as sqlglot reads and writes it.
 
 One sentence: where sqlglot reads DuckDB's words otherwise than DuckDB, or cannot read them, its parser
 is put right here.
@@ -6,30 +6,40 @@ is put right here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 
-_VERBATIM = frozenset({
-    "APPLY", "APPROX_TOP_K", "BOOL_AND", "BOOL_OR", "DATEDIFF", "DATETRUNC", "DATE_ADD", "DATE_DIFF", "DATE_TRUNC",
-    "DECODE", "JARO_WINKLER_SIMILARITY", "LOG10", "LOG2", "LOGICAL_AND", "LOGICAL_OR", "REDUCE", "REGEXP_EXTRACT",
-    "REGEXP_EXTRACT_ALL", "REGEXP_REPLACE", "TIME_BUCKET",
+_READ = frozenset({
+    "ANY_VALUE", "ARRAY", "ARRAY_AGG", "AVG", "CASE", "COALESCE", "COLUMNS", "COUNT", "EXPLODE", "FIRST",
+    "FIRST_VALUE", "GENERATE_SERIES", "GROUPING", "GROUPING_ID", "IF", "LAG", "LAST", "LAST_VALUE", "LEAD",
+    "LENGTH", "LIST", "LOWER", "MAX", "MEDIAN", "MIN", "MODE", "NTH_VALUE", "NULLIF", "PERCENTILE_CONT",
+    "PERCENTILE_DISC", "RANGE", "RANK", "ROW_NUMBER", "SUM", "UNNEST", "UPPER",
 })  # fmt: skip
-"""Functions that sqlglot would write back as others or with other arguments: log(2, x) for
-log2(x) is not as exact, decode loses its second argument, reduce swaps two, bool_or casts what
-DuckDB refuses, and a unit or a flag is taken for a literal even where it is a column."""
+"""Functions that sqlglot reads as what they are. All others keep their names and arguments as they are
+written: sqlglot writes many of them back as others (``log2(x)`` as ``log(2, x)``, which is not as exact), with
+arguments cast, swapped, added or lost, for what they mean in the dialects it translates between."""
+
+
+_WORDED = frozenset({"CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM", "TRY_CAST"})
+"""Functions whose arguments may have words between them."""
+
+
+_UNIT = re.compile(
+    "(year|month|day|hour|minute|second|millisecond|microsecond|week|quarter|decade|centur(?:y|ie)|millennium)s?",
+    re.IGNORECASE,
+)
+"""What may stand behind the number of an interval."""
 
 
 class Everview(DuckDB):
-    """DuckDB's SQL under Everview's fixed settings."""
-
-    NULL_ORDERING = "nulls_are_large"
-    TYPED_DIVISION = True
-    SAFE_DIVISION = True
+    """DuckDB's SQL, as DuckDB reads it."""
 
     class Tokenizer(DuckDB.Tokenizer):
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
@@ -40,9 +50,33 @@ class Everview(DuckDB):
 
     class Parser(DuckDBParser):
         FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
-            name: build for name, build in DuckDBParser.FUNCTIONS.items() if name not in _VERBATIM
+            name: build for name, build in DuckDBParser.FUNCTIONS.items() if name in _READ
+        }
+        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., exp.Expr | None]]] = {
+            **{name: read for name, read in DuckDBParser.FUNCTION_PARSERS.items() if name in _WORDED},
+            "EXTRACT": lambda self: self._parse_extract(),
         }
         FUNC_TOKENS: ClassVar[set[TokenType]] = DuckDBParser.FUNC_TOKENS | {TokenType.APPLY}
+
+        def _parse_extract(self) -> exp.Anonymous:
+            # The unit is a word or a text, and DuckDB knows more of them than sqlglot.
+            unit = self._parse_string() or self._parse_var_or_string(upper=True)
+            if not self._match(TokenType.FROM):
+                self.raise_error("Expected FROM after EXTRACT", self._prev)
+            name = exp.Literal.string(unit.name.lower() if unit is not None else "")
+            return self.expression(exp.Anonymous(this="date_part", expressions=[name, self._parse_bitwise()]))
+
+        def _parse_interval(
+            self, require_interval: bool = True, parse_function_unit: bool = True
+        ) -> exp.Add | exp.Interval | None:
+            # INTERVAL '3 sec' is a text that DuckDB reads; sqlglot would cut it into a number and a unit.
+            literal, unit = self._next, self._tokens[self._index + 2 : self._index + 3]
+            is_text = self._curr.token_type == TokenType.INTERVAL and literal.token_type == TokenType.STRING
+            if not is_text or (unit and _UNIT.fullmatch(unit[0].text)):
+                return super()._parse_interval(require_interval, parse_function_unit)
+            self._advance(2)
+            text = self.expression(exp.Literal.string(literal.text), literal)
+            return self.expression(exp.Cast(this=text, to=exp.DataType(this=exp.DType.INTERVAL)))  # type: ignore[return-value]
 
         def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
             # To DuckDB a IN [1, NULL] asks whether a list contains a: never NULL, unlike a IN (1, NULL).
@@ -98,6 +132,9 @@ class Everview(DuckDB):
             found = collate.expression
             if isinstance(found, exp.Column | exp.Dot):
                 collate.set("expression", exp.var(".".join(part.name for part in found.parts)))
+
+    class Generator(DuckDBGenerator):
+        MULTI_ARG_DISTINCT = True  # string_agg(DISTINCT a, ',') has one argument that is distinct
 
     def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
         """A path stays as written: to DuckDB ``'a.b'`` is a key, which sqlglot takes for ``'$.a.b'``."""

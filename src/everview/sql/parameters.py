@@ -75,6 +75,27 @@ class Parameters:
             node.replace(literal)
         return tree
 
+    def filled(self, tokens: Sequence[Token], text: str) -> str:
+        """The part of a text that these tokens are, with the values' literals for its parameters."""
+        made: list[str] = []
+        done = tokens[0].start
+        waiting = iter(range(len(tokens)))
+        for index in waiting:
+            token = tokens[index]
+            name = _name_behind(tokens, index)
+            if token.token_type is not TokenType.PLACEHOLDER and name is None:
+                continue
+            end = token.end if name is None else name.end
+            called = self._ordinals.get(token.start, "") if name is None else name.text
+            if called not in self._given:
+                continue
+            self._used.add(called)
+            made += [text[done : token.start], literal(self._given[called]).sql(dialect="duckdb")]
+            done = end + 1
+            if name is not None:
+                next(waiting, None)
+        return "".join([*made, text[done : tokens[-1].end + 1]])
+
     def finish(self) -> None:
         """Check that every value was used."""
         unused = [name for name in self._given if name not in self._used]
@@ -119,6 +140,15 @@ class Parameters:
         if self._named:
             return f"the given names are {', '.join(self._given)}"
         return f"{len(self._given)} given, without names" if len(self._given) > 1 else "one is given, without a name"
+
+
+def _name_behind(tokens: Sequence[Token], index: int) -> Token | None:
+    """The name of a parameter whose mark (``$`` or ``:``) is the token of this number."""
+    mark = tokens[index]
+    if mark.token_type not in (TokenType.PARAMETER, TokenType.COLON) or index + 1 == len(tokens):
+        return None
+    name = tokens[index + 1]
+    return name if name.start == mark.end + 1 and (name.text.isidentifier() or name.text.isdigit()) else None
 
 
 _HOW = {

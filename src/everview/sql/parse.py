@@ -23,11 +23,12 @@ from sqlglot import exp
 from everview.errors import SqlError, SqlRefusedError, SqlSyntaxError
 from everview.sql import commands, definitions, writes
 from everview.sql.dialects import DEFAULT, reader, too_deep
+from everview.sql.own_parse import parse_tree
 from everview.sql.parameters import Parameters, Values
 from everview.sql.positions import error_at, otherwise_at
 from everview.sql.quiet import quiet
 from everview.sql.split import Piece, stretch
-from everview.sql.statements import SetDialect, Statement
+from everview.sql.statements import OwnWords, SetDialect, Statement
 
 _OWN: dict[str, Callable[[Piece], Statement]] = {
     "SHOW": commands.read_show,
@@ -111,11 +112,31 @@ def _read(piece: Piece, parameters: Parameters) -> Statement:
         return _OWN[word](piece)
     if word not in _BEGINNINGS:
         raise _unknown(piece)
-    tree = parameters.fill(piece.tree())
+    tree, words = _tree(piece, parameters)
     for kind, read in _READ:
         if isinstance(tree, kind):
-            return read(piece, tree)
+            return replace(read(piece, tree), words=words)
     raise _unknown(piece)
+
+
+def _tree(piece: Piece, parameters: Parameters) -> tuple[exp.Expr, OwnWords | None]:
+    """A statement as it is read, and the words of its query. A query that DuckDB reads and sqlglot does not is
+    nothing but words; in the tree another stands for it."""
+    at = piece.query_at if piece.reader.name == DEFAULT else None
+    try:
+        tree = parameters.fill(piece.tree())
+    except SqlSyntaxError:
+        words = _words(piece, at, parameters)
+        if words is None or parse_tree(words.text) is None:
+            raise
+        return piece.with_query("SELECT 1").tree(), replace(words, is_read=False)
+    return tree, _words(piece, at, parameters)
+
+
+def _words(piece: Piece, at: int | None, parameters: Parameters) -> OwnWords | None:
+    if at is None:
+        return None
+    return OwnWords(parameters.filled(piece.tokens[at:], piece.source), piece.tokens[at].start)
 
 
 def _refuse_surrogates(text: str) -> None:

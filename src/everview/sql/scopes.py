@@ -40,6 +40,7 @@ from sqlglot.schema import MappingSchema
 
 from everview.errors import SqlRefusedError
 from everview.sql.aggregate_macros import aggregate_macros
+from everview.sql.alias_calls import alias_calls
 from everview.sql.column_sets import column_sets
 from everview.sql.comprehensions import comprehensions
 from everview.sql.dialects import to_sql
@@ -52,6 +53,7 @@ from everview.sql.namespace import Relation, fold
 from everview.sql.own_dialect import Everview
 from everview.sql.parentheses import parentheses
 from everview.sql.positional_columns import positional_columns
+from everview.sql.renamed_columns import renamed_columns
 from everview.sql.typer import Described, Inputs, typer
 from everview.sql.union_by_name import union_by_name
 
@@ -127,7 +129,9 @@ def _resolved(query: exp.Expr, sources: _Sources, described: Described) -> exp.E
         positional_columns(holder, sources.described)
         union_by_name(holder, sources.described)
         column_sets(holder, sources.described)
+        alias_calls(holder)
         _name_columns(holder, sources)
+        renamed_columns(holder, sources.described)
         _hide(holder, sources)
         _fold(holder)
         _resolve(holder, sources)
@@ -244,6 +248,7 @@ def _resolve(holder: exp.Expr, sources: _Sources) -> None:
             continue
         if any(part.is_star for part in scope.expression.selects):
             raise _Unresolved("a star is left")
+        _order_by_sources(scope, sources)
         _whole_rows(scope, sources)
         for rewrite in AFTER:
             rewrite(scope.expression)
@@ -267,6 +272,33 @@ BEFORE = (parentheses, method_calls, comprehensions, aggregate_macros)
 
 AFTER = (joined_columns, named_windows, grouping)
 """What is made plainer in every SELECT once its columns are known, in this order."""
+
+
+def _order_by_sources(scope: Scope, sources: _Sources) -> None:
+    """Names inside an expression of ORDER BY: what FROM has goes before what is shown. Alone it is the
+    other way round."""
+    order = scope.expression.args.get("order")
+    for part in order.expressions if order is not None else ():
+        if isinstance(part.this.unnest(), exp.Column):
+            continue
+        for column in part.this.walk(prune=lambda node: isinstance(node, exp.Query)):
+            if not isinstance(column, exp.Column) or column.table:
+                continue
+            having = [name for name, source in scope.sources.items() if column.name in _names(source, sources)]
+            if len(having) > 1:
+                raise _Unresolved(f"{column.name} may be of several tables")
+            if having:
+                column.set("table", exp.to_identifier(having[0]))
+    scope.clear_cache()
+
+
+def _names(source: exp.Expr | Scope, sources: _Sources) -> tuple[str, ...]:
+    """The columns of a source, in lower case; none where they cannot be told."""
+    if isinstance(source, exp.Table):
+        return tuple(map(fold, sources.columns(source.name)))
+    if isinstance(source, Scope) and isinstance(source.expression, exp.Query):
+        return tuple(map(fold, source.expression.named_selects))
+    return ()
 
 
 def _whole_rows(scope: Scope, sources: _Sources) -> None:

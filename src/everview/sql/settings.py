@@ -1,20 +1,20 @@
 """How SQL is evaluated: the settings that every evaluation shares.
 
-One sentence: a view is what DuckDB answers under these settings, wherever and whenever it is
+One sentence: a view is what DuckDB with its own defaults answers, in UTC, wherever and whenever it is
 computed: while a statement is checked, in a maintenance step, in a recomputation.
 
-| setting | meaning |
+No setting changes what an expression means:
+
+| setting | why |
 |---|---|
-| ``integer_division`` | ``7 / 2`` is 3; with a fraction on either side it is 3.5 |
-| ``default_null_order`` | nulls sort last ascending, first descending |
-| ``TimeZone`` | UTC |
-| ``error_on_division_by_zero``, ``ieee_floating_point_ops`` | a division by zero is NULL, of floats too |
-| ``legacy_disable_null_type`` | a bare ``NULL`` is an INTEGER, so that every column has a type that can be stored |
+| ``TimeZone`` | UTC, whatever the time zone of the machine |
 | ``disabled_optimizers`` | DuckDB 2.0.0 mixes up columns where two parts of a UNION ALL share a subquery, |
 | | and rounds an AVG otherwise than in a group where there is no GROUP BY |
 | ``threads`` | one: Spark's tasks are the parallelism |
 | ``arrow_lossless_conversion`` | types such as HUGEINT and UUID cross into Arrow as themselves |
 | the rest | nothing outside is read, installed, loaded, or found among Python's variables |
+
+What another dialect means by the same words is written into the text (:mod:`everview.sql.dialects`).
 
 JSON, ICU (time zones, collations) and Parquet are built into DuckDB's Python package; no
 other extension is there.
@@ -31,12 +31,7 @@ import duckdb
 Setting: TypeAlias = str | bool | int
 
 SETTINGS: dict[str, Setting] = {
-    "integer_division": True,
-    "default_null_order": "nulls_last_on_asc_first_on_desc",
     "TimeZone": "UTC",
-    "error_on_division_by_zero": False,
-    "ieee_floating_point_ops": False,
-    "legacy_disable_null_type": True,
     "disabled_optimizers": "common_subplan,aggregate_function_rewriter",
     "threads": 1,
     "arrow_lossless_conversion": True,

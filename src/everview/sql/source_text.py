@@ -16,13 +16,13 @@ that is ours and not DuckDB's: then sqlglot's reading stands.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sqlglot import exp
 
 from everview.errors import EverviewError, SqlRefusedError, SqlSyntaxError
-from everview.sql.dialects import DEFAULT, reader
+from everview.sql.dialects import DEFAULT, TRANSLATED, reader
 from everview.sql.positions import STATEMENT, error_at
+from everview.sql.statements import OwnWords
 from everview.sql.ties import has_ties
 from everview.sql.typer import Described, Failure, Inputs, typer
 
@@ -30,14 +30,6 @@ _BEGINNINGS = re.compile(r"\b(?:SELECT|WITH|FROM|VALUES)\b|\(", re.IGNORECASE)
 _BEFORE = 2000
 _TRIES = 8
 """How far before its first name a query begins at most, and at how many words it is tried."""
-
-
-@dataclass(frozen=True)
-class SourceText:
-    """A query's own words, and where they begin in the text around them."""
-
-    words: str
-    start: int
 
 
 def has_names(query: exp.Expr) -> bool:
@@ -50,12 +42,15 @@ def has_names(query: exp.Expr) -> bool:
     )
 
 
-def as_written(query: exp.Expr, text: str, inputs: Inputs, described: Described | Failure) -> Described | Failure:
-    """What DuckDB says of the query, with the names it gives to the words it was read from."""
-    source = None if has_ties(query) else _source(query, text)
+def as_written(
+    query: exp.Expr, text: str, words: OwnWords | None, inputs: Inputs, described: Described | Failure
+) -> Described | Failure:
+    """What DuckDB says of the query, with the names it gives to the words it was read from; where these are
+    not known they are looked for in the text."""
+    source = None if has_ties(query) or TRANSLATED in query.meta else words or _source(query, text)
     if source is None:
         return described
-    found = typer().attempt(source.words, inputs)
+    found = typer().attempt(source.text, inputs)
     if isinstance(found, Failure) and found.kind == "Parser":
         offset = source.start + (found.offset or 0)
         token = found.message.partition("at or near ")[2].removeprefix('"').removesuffix('"')
@@ -68,7 +63,7 @@ def as_written(query: exp.Expr, text: str, inputs: Inputs, described: Described 
     return found
 
 
-def _otherwise(source: SourceText, text: str, found: Described, described: Described) -> EverviewError:
+def _otherwise(source: OwnWords, text: str, found: Described, described: Described) -> EverviewError:
     """The error of a column that would have another type: mostly a row taken as a value, whose fields
     are called after expressions without a name."""
     (name, own), (_, other) = next(
@@ -84,19 +79,24 @@ def _otherwise(source: SourceText, text: str, found: Described, described: Descr
     )
 
 
-def wording(query: exp.Expr, text: str) -> str:
+def wording(query: exp.Expr, text: str, words: OwnWords | None) -> str:
     """How a query is worded, constants and spaces aside: two queries that sqlglot reads alike but
     of which DuckDB would refuse one are not worded alike."""
+    if words is not None:
+        return _plain(words.text)
     first, last = _extent(query)
     if first is None:
         return ""
     before = text[max(0, first - 60) : first]
     select = before.upper().rfind("SELECT")
-    words = (before[select:] if select >= 0 else "") + text[first:last]
-    return re.sub(r"\s+", " ", re.sub(r"'[^']*'|\b\d+(?:\.\d+)?", "0", words))
+    return _plain((before[select:] if select >= 0 else "") + text[first:last])
 
 
-def _source(query: exp.Expr, text: str) -> SourceText | None:
+def _plain(text: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"'[^']*'|\b\d+(?:\.\d+)?", "0", text))
+
+
+def _source(query: exp.Expr, text: str) -> OwnWords | None:
     """The part of the text that the query was read from: it begins at some word before the
     first name in it, ends with its statement, and reads as the same query."""
     first, last = _extent(query)
@@ -110,7 +110,7 @@ def _source(query: exp.Expr, text: str) -> SourceText | None:
         words = text[start:end]
         try:
             if own.read(words) == query:
-                return SourceText(words, start)
+                return OwnWords(words, start)
         except EverviewError:
             continue
     return None

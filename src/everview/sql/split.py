@@ -23,6 +23,8 @@ from everview.errors import DefinitionError, SqlError, SqlRefusedError, SqlSynta
 from everview.sql.dialects import DEFAULT, Reader
 from everview.sql.positions import STATEMENT, Position, error_at, offset_of, position
 
+QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
+"""What a query begins with."""
 _SET_DIALECT = re.compile(r"\bset\s+dialect\b[^;]*;", re.IGNORECASE)
 _MISSING = re.compile(r"Missing (.+) from \d+:(\d+)")
 _QUOTED = frozenset({TokenType.STRING, TokenType.IDENTIFIER, TokenType.HEREDOC_STRING, TokenType.NATIONAL_STRING})
@@ -80,6 +82,25 @@ class Piece:
     def following(self, offset: int) -> Token | None:
         """The first token behind the one at an offset."""
         return next((token for token in self.tokens if token.start > offset), None)
+
+    @property
+    def query_at(self) -> int | None:
+        """The number of the token at which the statement's query begins; None where it has none."""
+        if self.word(0) != "CREATE":
+            return 0 if self.word(0) in QUERIES else None
+        depth = 0
+        for index, token in enumerate(self.tokens):
+            depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+            if depth == 0 and self.word(index) == "AS" and index + 1 < len(self.tokens):
+                return index + 1
+        return None
+
+    def with_query(self, query: str) -> Piece:
+        """The statement with another query in the place of its own."""
+        start, at = self.tokens[0].start, self.query_at
+        kept = self.source[start : self.tokens[at].start if at is not None else self.end]
+        text = f"{' ' * start}{kept}{query}"
+        return Piece(self.reader, tuple(self.reader.tokens(text)), text)
 
     def check_characters(self) -> None:
         """Refuse what sqlglot lets pass: odd characters in names, and 0x1F, which is a number

@@ -28,12 +28,25 @@ Option: TypeAlias = str | int | float | bool
 
 
 @dataclass(frozen=True)
+class OwnWords:
+    """A query to the letter, with its parameters filled in."""
+
+    text: str
+    start: int = 0
+    """Where it begins in the text around it."""
+    is_read: bool = True
+    """Whether our parser reads it too; otherwise there is nothing but these words."""
+
+
+@dataclass(frozen=True)
 class Statement:
     """What all statements have."""
 
     text: str = field(default="", kw_only=True, compare=False, repr=False)
     at: Position = field(default=START, kw_only=True, compare=False, repr=False)
     source: str = field(default="", kw_only=True, compare=False, repr=False)
+    words: OwnWords | None = field(default=None, kw_only=True, compare=False, repr=False)
+    """Its query as it was written, where it was written in DuckDB's SQL."""
 
 
 # ------------------------------------------------------------------ tables

@@ -22,7 +22,7 @@ import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 
@@ -37,6 +37,8 @@ _SCHEMAS = 500
 _ANSWERS = 10_000
 """How many sets of inputs and how many answers are kept; past it all are forgotten."""
 
+
+_TREE = "SELECT json_serialize_sql(?::VARCHAR, skip_empty := true, skip_null := true, skip_default := true)"
 
 _FATAL = ("INTERNAL", "FATAL")
 """Failures after which a database answers nothing any more."""
@@ -142,6 +144,33 @@ class Typer:
                 " WHERE function_type = 'macro' ORDER BY ALL"
             ).fetchall()
         return tuple((name, tuple(parameters), definition) for name, parameters, definition in rows)
+
+    def synonyms(self) -> tuple[tuple[str, str], ...]:
+        """Other names of functions, each with the first one."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT DISTINCT lower(function_name), lower(alias_of) FROM duckdb_functions()"
+                " WHERE alias_of IS NOT NULL AND alias_of <> '' ORDER BY ALL"
+            ).fetchall()
+        return tuple((name, first) for name, first in rows)
+
+    def tree(self, sql: str) -> list[dict[str, object]] | Failure:
+        """What DuckDB's parser makes of a text: a tree for each of its queries."""
+        with self._lock:
+            try:
+                row = self._connection.execute(_TREE, [sql]).fetchone()
+            except duckdb.Error as error:
+                return _failure(error, "", sql)
+        found: dict[str, Any] = json.loads(row[0]) if row else {"error": True}
+        if found.get("error"):
+            at = found.get("position")
+            return Failure(
+                kind=str(found.get("error_type", "")).title(),
+                message=str(found.get("error_message", "")),
+                offset=None if at is None else len(sql.encode()[: int(at)].decode(errors="ignore")),
+            )
+        statements: list[dict[str, object]] = found["statements"]
+        return statements
 
     def _ask(self, schema: str, sql: str) -> Described | Failure:
         if self._current != schema:

@@ -68,7 +68,7 @@ _SESSION = re.compile(
 
 _NOT_CONSISTENT = ("reservoir_quantile", "version", "current_user", "session_user", "current_role", "user")
 """What DuckDB calls consistent, or has as a macro or a keyword, and is not."""
-_KEYWORDS = ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_catalog")
+KEYWORDS = ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_catalog")
 
 
 def reason_of(name: str) -> Reason:
@@ -84,7 +84,7 @@ def volatile_names() -> frozenset[str]:
     not one: it always fails, and is called volatile so that it does so only when it is reached."""
     functions = typer().functions()
     found = {name for name, _, stability, _ in functions if stability not in ("", "CONSISTENT")} - {"error"}
-    found.update(_NOT_CONSISTENT, _KEYWORDS)
+    found.update(_NOT_CONSISTENT, KEYWORDS)
     macros = [(name, set(re.findall(r"\w+", body))) for name, kind, _, body in functions if kind == "macro"]
     while True:
         more = {name for name, words in macros if name not in found and words & found}
@@ -130,7 +130,7 @@ def refuse_volatile(tree: exp.Expr, text: str) -> None:
     for offset, name, reason in sorted(placed, key=lambda found: found[0] or 0):
         written = re.compile(r"\w+").match(text, offset or 0)
         spelled = written[0].lower() if written and offset is not None else name
-        what = "sampling" if reason is SAMPLE else spelled if spelled in _KEYWORDS else f"{spelled}()"
+        what = "sampling" if reason is SAMPLE else spelled if spelled in KEYWORDS else f"{spelled}()"
         raise error_at(
             SqlRefusedError,
             text,

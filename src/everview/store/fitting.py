@@ -23,8 +23,10 @@ import pyarrow.compute as pc
 
 from everview.change.types import BIGINT, INTEGERS, Kind, Type
 from everview.errors import InputError
+from everview.store import bits, timetz
 from everview.store.columns import (
     LIMIT,
+    Numbers,
     from_raw,
     list_array,
     list_counts,
@@ -108,8 +110,7 @@ def _huge(array: pa.Array, sql: Type) -> pa.Array:
     kind = _huge_kind(array.type)
     if kind is None:
         if pa.types.is_decimal(array.type):
-            array = array.cast(pa.decimal128(38, 0))
-            halves = raw_values(array, Type(Kind.DECIMAL, 38)).view("<i8").reshape(-1, 2)
+            halves = _halves_of_decimals(array, sql)
         elif pa.types.is_integer(array.type):
             values = array.cast(pa.uint64() if pa.types.is_unsigned_integer(array.type) else pa.int64())
             low = np.frombuffer(values.buffers()[1], "<i8")[values.offset : values.offset + len(values)]
@@ -120,11 +121,29 @@ def _huge(array: pa.Array, sql: Type) -> pa.Array:
     else:
         halves = raw_values(array, sql).view("<i8").reshape(-1, 2)
     nulls = nulls_of(array)
-    if kind is not sql.kind and (kind is Kind.UHUGEINT or sql.kind is Kind.UHUGEINT):
+    checked = pa.types.is_decimal256(array.type)
+    if kind is not sql.kind and not checked and (kind is Kind.UHUGEINT or sql.kind is Kind.UHUGEINT):
         negative = halves[:, 1] < 0
         if (negative if nulls is None else negative & ~nulls).any():
             raise Refused(f"a value is out of the range of {sql}")
     return from_raw(np.ascontiguousarray(halves).view("V16").reshape(-1), sql, nulls)
+
+
+def _halves_of_decimals(array: pa.Array, sql: Type) -> Numbers:
+    """Decimals that are whole numbers in 128 bits, low half first; those that DuckDB or we made of huge
+    integers may have 39 digits."""
+    if pa.types.is_decimal256(array.type) and array.type.scale == 0:
+        words = np.frombuffer(array.buffers()[1], "<i8")[4 * array.offset : 4 * (array.offset + len(array))]
+        words = words.reshape(-1, 4)
+        sign = 0 if sql.kind is Kind.UHUGEINT else words[:, 1:2] >> 63
+        wrong = (words[:, 2:] != sign).any(axis=1)
+        nulls = nulls_of(array)
+        if (wrong if nulls is None else wrong & ~nulls).any():
+            raise Refused(f"a value is out of the range of {sql}")
+        return words[:, :2]
+    array = array.cast(pa.decimal128(38, 0))
+    halves: Numbers = raw_values(array, Type(Kind.DECIMAL, 38)).view("<i8").reshape(-1, 2)
+    return halves
 
 
 def _huge_kind(arrow: pa.DataType) -> Kind | None:
@@ -148,12 +167,19 @@ def _narrowed(array: pa.Array) -> pa.Array:
     raise Refused("a value takes more than 64 bits")
 
 
+def _whole(array: pa.Array) -> pa.Array:
+    """A column of huge integers, or of the decimals that they leave as, in 64 bits; any other as it is."""
+    if pa.types.is_decimal(array.type) and array.type.scale == 0:
+        return array.cast(pa.int64())
+    return _narrowed(array)
+
+
 def _is_number(arrow: pa.DataType) -> bool:
     return bool(pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow))
 
 
 def _double(array: pa.Array, sql: Type) -> pa.Array:
-    array = _narrowed(array)
+    array = _whole(array)
     if pa.types.is_floating(array.type):
         return array.cast(sql.arrow)
     if not pa.types.is_integer(array.type):
@@ -166,7 +192,7 @@ def _double(array: pa.Array, sql: Type) -> pa.Array:
 
 def _real(array: pa.Array, sql: Type) -> pa.Array:
     """Floats are rounded, as those of single rows are; integers must be exact."""
-    array = _narrowed(array)
+    array = _whole(array)
     if pa.types.is_integer(array.type):
         return _value_by_value(array, sql)
     if not pa.types.is_floating(array.type):
@@ -248,6 +274,34 @@ def _uuid(array: pa.Array, sql: Type) -> pa.Array:
     return _value_by_value(array, sql)
 
 
+def _bit(array: pa.Array, sql: Type) -> pa.Array:
+    if array.type == sql.arrow:
+        return array
+    if _is_text(array.type):
+        try:
+            return pa.ExtensionArray.from_storage(sql.arrow, bits.from_texts(_sized(array, pa.string())))
+        except ValueError as error:
+            raise Refused(str(error)) from None
+    if not _is_bytes(array.type):
+        raise _unfit(array, sql)
+    held = _sized(array, pa.binary())
+    if bits.damaged(held).any():
+        raise Refused("the bytes are not those of a BIT")
+    return pa.ExtensionArray.from_storage(sql.arrow, held)
+
+
+def _enum(array: pa.Array, sql: Type) -> pa.Array:
+    if array.type == sql.arrow:
+        return array
+    if not _is_text(array.type):
+        raise _unfit(array, sql)
+    places = pc.index_in(array, value_set=pa.array(sql.members, array.type))
+    if places.null_count != array.null_count:
+        unknown = array.filter(pc.and_(places.is_null(), array.is_valid()))[0].as_py()
+        raise Refused(f"{unknown!r} is not a member of the ENUM")
+    return pa.ExtensionArray.from_storage(sql.arrow, places.cast(sql.arrow.storage_type))
+
+
 # ------------------------------------------------------------------ times
 
 
@@ -270,9 +324,21 @@ def _time(array: pa.Array, sql: Type) -> pa.Array:
 def _timestamp(array: pa.Array, sql: Type) -> pa.Array:
     if not pa.types.is_timestamp(array.type):
         raise _unfit(array, sql)
-    if (array.type.tz is None) == (sql.kind is Kind.TIMESTAMPTZ):
+    if (array.type.tz is not None) != (sql.kind is Kind.TIMESTAMPTZ):
         raise Unfit(f"the moments have {'no' if array.type.tz is None else 'a'} time zone, unlike those of {sql}")
     return array.cast(sql.arrow)
+
+
+def _timetz(array: pa.Array, sql: Type) -> pa.Array:
+    if array.type == sql.arrow:
+        return array
+    if not _is_text(array.type):
+        raise _unfit(array, sql)
+    try:  # by the bits: 24:00:00 is such a time, and none of Python's
+        raw = [None if text is None else timetz.parsed(text).to_bytes(8, "little") for text in array.to_pylist()]
+    except ValueError as error:
+        raise Refused(str(error)) from None
+    return pa.ExtensionArray.from_storage(sql.arrow, pa.array(raw, sql.arrow.storage_type))
 
 
 def _interval(array: pa.Array, sql: Type) -> pa.Array:
@@ -292,7 +358,10 @@ def _list(array: pa.Array, sql: Type) -> pa.Array:
         array = array.cast(pa.list_(arrow.value_field))
     elif not isinstance(arrow, pa.ListType):
         raise _unfit(array, sql)
-    return list_array(sql, list_counts(array), fit(list_items(array), sql.item), nulls_of(array))
+    counts = list_counts(array)
+    if sql.kind is Kind.ARRAY and (counts[array.is_valid().to_numpy(zero_copy_only=False)] != sql.length).any():
+        raise Refused(f"a value has not the {sql.length} items of a {sql}")
+    return list_array(sql, counts, fit(list_items(array), sql.item), nulls_of(array))
 
 
 def _struct(array: pa.Array, sql: Type) -> pa.Array:
@@ -307,6 +376,16 @@ def _struct(array: pa.Array, sql: Type) -> pa.Array:
     children = [
         fit(found[name], child) if name in found else pa.nulls(len(array), child.arrow) for name, child in sql.children
     ]
+    nulls = nulls_of(array)
+    mask = None if nulls is None else pa.array(nulls)
+    return pa.StructArray.from_arrays(children, fields=list(sql.arrow), mask=mask)
+
+
+def _tuple(array: pa.Array, sql: Type) -> pa.Array:
+    """The fields of a struct in their order, whatever they are called."""
+    if not pa.types.is_struct(array.type) or array.type.num_fields != len(sql.children):
+        raise _unfit(array, sql)
+    children = [fit(part, child) for part, (_, child) in zip(array.flatten(), sql.children, strict=True)]
     nulls = nulls_of(array)
     mask = None if nulls is None else pa.array(nulls)
     return pa.StructArray.from_arrays(children, fields=list(sql.arrow), mask=mask)
@@ -343,10 +422,18 @@ _FITS: dict[Kind, Callable[[pa.Array, Type], pa.Array]] = {
     Kind.TIME: _time,
     Kind.TIMESTAMP: _timestamp,
     Kind.TIMESTAMPTZ: _timestamp,
+    Kind.TIMESTAMP_S: _timestamp,
+    Kind.TIMESTAMP_MS: _timestamp,
+    Kind.TIMESTAMP_NS: _timestamp,
+    Kind.TIMETZ: _timetz,
+    Kind.BIT: _bit,
+    Kind.ENUM: _enum,
     Kind.INTERVAL: _interval,
     Kind.UUID: _uuid,
     Kind.JSON: _json,
     Kind.LIST: _list,
     Kind.STRUCT: _struct,
     Kind.MAP: _map,
+    Kind.ARRAY: _list,
+    Kind.TUPLE: _tuple,
 }

@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.types import Kind
+from everview.store import bits
 from everview.store.columns import Mask, Numbers, from_raw, nulls_of, raw_values
 from everview.store.key_parts import END, ESCAPED, NULL, PRESENT, ZERO, Component
 
@@ -139,7 +140,8 @@ def _write_words(segments: _Segments, component: Component, column: pa.Array, nu
 
 
 def _write_text(segments: _Segments, component: Component, column: pa.Array, nulls: Mask | None) -> None:
-    text = (column.storage if isinstance(column, pa.ExtensionArray) else column).cast(_BINARY)
+    text = column.storage if isinstance(column, pa.ExtensionArray) else column
+    text = (bits.texts(text) if component.part.type.kind is Kind.BIT else text).cast(_BINARY)
     if not component.open_ended and _any_zero(_bytes_of(text)[1]):
         text = pc.replace_substring(text, ZERO, ESCAPED)
     if nulls is None and not component.part.descending:
@@ -339,6 +341,12 @@ def _typed(component: Component, text: pa.Array) -> pa.Array:
     try:
         if sql.kind is Kind.JSON:
             return pa.ExtensionArray.from_storage(sql.arrow, text.cast(sql.arrow.storage_type))
+        if sql.kind is Kind.BIT:
+            try:
+                return pa.ExtensionArray.from_storage(sql.arrow, bits.from_texts(text))
+            except ValueError as error:
+                wrong = pc.invert(pc.fill_null(pc.match_substring_regex(text, "^[01]+$"), True))
+                raise RowRefused(str(error), pc.index(wrong, True).as_py()) from None
         return text.cast(sql.arrow)
     except pa.ArrowInvalid:
         for row, held in enumerate(text.to_pylist()):

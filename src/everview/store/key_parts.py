@@ -6,7 +6,7 @@ components can simply be written one after the other.
 - A component that may be null begins with a marker: 00 for null, and nothing follows, or
   01 and the value. Nulls come first.
 - Fixed-width values are the words of :mod:`everview.store.key_words`.
-- Text and bytes end with 00 00, and a 00 inside is written 00 FF: the end orders before
+- Text, bytes and the zeros and ones of a BIT end with 00 00, and a 00 inside is written 00 FF: the end orders before
   any continuation, and the first 00 00 is the end. Where nothing can follow (the last,
   ascending component of a key that stands alone) they are written as they are.
 - A descending component has every byte inverted, its marker and its end too.
@@ -24,7 +24,7 @@ import struct
 from typing import Any
 
 from everview.change.schema import KeyPart
-from everview.change.types import FLOATS, TEXTS
+from everview.change.types import FLOATS, TEXTS, Kind
 from everview.store.key_words import words_of
 from everview.store.values import Refused, checker
 
@@ -56,7 +56,8 @@ class Component:
         self.words = words_of(part.type)
         self.open_ended = last and self.words is None and not part.descending
         self.refuses_nan = part.type.kind in FLOATS and not allow_nan
-        self.is_text = part.type.kind in TEXTS
+        self._is_bits = part.type.kind is Kind.BIT
+        self.is_text = part.type.kind in TEXTS or self._is_bits
         self._check = checker(part.type)
         self._struct = struct_of(self.words.widths if self.words else ())
 
@@ -116,4 +117,6 @@ class Component:
         return self._text(body.replace(ESCAPED, ZERO)), at + end + len(END)
 
     def _text(self, held: bytes) -> object:
+        if self._is_bits and (not held or held.strip(b"01")):
+            raise ValueError("the text is not one or more zeros and ones")
         return held.decode() if self.is_text else held

@@ -37,7 +37,8 @@ import numpy as np
 import pyarrow as pa
 
 from everview.change.types import FLOATS, UNSIGNED, Kind, Type
-from everview.store.columns import Numbers, dtype_of
+from everview.store import timetz
+from everview.store.columns import Numbers, dtype_of, from_nanoseconds, nanoseconds
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ def words_of(sql: Type) -> Words | None:
         return _interval()
     if sql.kind is Kind.UUID:
         return _uuid()
+    if sql.kind is Kind.TIMETZ:
+        return _timetz()
     return _number(sql) if sql.width <= 8 else _long_number(sql)
 
 
@@ -87,6 +90,8 @@ def integer_forms(sql: Type) -> tuple[ToInt, FromInt]:
     """How a canonical Python value becomes the integer it is held as, and back."""
     if sql.kind is Kind.DECIMAL:
         return _decimal_forms(sql)
+    if sql.kind is Kind.ENUM:
+        return _enum_forms(sql)
     return _FORMS.get(sql.kind, (int, int))
 
 
@@ -103,6 +108,17 @@ def _decimal_forms(sql: Type) -> tuple[ToInt, FromInt]:
         return decimal.Decimal(unscaled).scaleb(-scale, exactly)
 
     return to_int, from_int
+
+
+def _enum_forms(sql: Type) -> tuple[ToInt, FromInt]:
+    places = {member: place for place, member in enumerate(sql.members)}
+
+    def from_int(place: int) -> str:
+        if place >= len(sql.members):
+            raise ValueError(f"{place} is the place of no member of the ENUM")
+        return sql.members[place]
+
+    return places.__getitem__, from_int
 
 
 def _bool_from(number: int) -> bool:
@@ -131,13 +147,15 @@ def _time_from(micros: int) -> datetime.time:
     return datetime.time(seconds // 3600, seconds // 60 % 60, seconds % 60, micros)
 
 
-def _moment_forms(epoch: datetime.datetime) -> tuple[ToInt, FromInt]:
+def _moment_forms(epoch: datetime.datetime, micros: int = 1) -> tuple[ToInt, FromInt]:
+    """``micros``: microseconds of the unit in which moments are counted."""
+
     def to_int(value: datetime.datetime) -> int:
         since = value - epoch
-        return since.days * _DAY_MICROS + since.seconds * 1_000_000 + since.microseconds
+        return (since.days * _DAY_MICROS + since.seconds * 1_000_000 + since.microseconds) // micros
 
-    def from_int(micros: int) -> datetime.datetime:
-        return epoch + datetime.timedelta(microseconds=micros)
+    def from_int(count: int) -> datetime.datetime:
+        return epoch + datetime.timedelta(microseconds=count * micros)
 
     return to_int, from_int
 
@@ -148,11 +166,14 @@ _FORMS: dict[Kind, tuple[ToInt, FromInt]] = {
     Kind.TIME: (_time_to, _time_from),
     Kind.TIMESTAMP: _moment_forms(_EPOCH),
     Kind.TIMESTAMPTZ: _moment_forms(_EPOCH_UTC),
+    Kind.TIMESTAMP_S: _moment_forms(_EPOCH, 1_000_000),
+    Kind.TIMESTAMP_MS: _moment_forms(_EPOCH, 1_000),
+    Kind.TIMESTAMP_NS: (nanoseconds, from_nanoseconds),
 }
 
 
 def is_unsigned(kind: Kind) -> bool:
-    return kind in UNSIGNED or kind is Kind.BOOLEAN
+    return kind in UNSIGNED or kind in (Kind.BOOLEAN, Kind.ENUM)
 
 
 def _number(sql: Type) -> Words:
@@ -223,6 +244,24 @@ def _uuid() -> Words:
         (8, 8),
         lambda value: (value.int >> 64, value.int & _LOW),
         lambda words: uuid.UUID(int=words[0] << 64 | words[1]),
+        split,
+        join,
+    )
+
+
+def _timetz() -> Words:
+    def split(column: Numbers) -> list[Numbers]:
+        return [timetz.ordered(column)]
+
+    def join(words: list[Numbers]) -> Numbers:
+        found = timetz.from_ordered(words[0])
+        timetz.refuse_damaged(found)
+        return found
+
+    return Words(
+        (8,),
+        lambda value: (int(split(np.array([timetz.held(value)], "<u8"))[0][0]),),
+        lambda words: timetz.time_of(int(join([np.array(words, "u8")])[0])),
         split,
         join,
     )

@@ -19,6 +19,8 @@ from typing import Any
 import pyarrow as pa
 
 from everview.change.types import Kind, Type
+from everview.store import bits, timetz
+from everview.store.columns import from_nanoseconds, nanoseconds
 from everview.store.row_layout import VAR_LIMIT, Broken, NoPythonValue, bitmap_size, too_long
 
 Convert = Callable[[Any], Any]
@@ -39,11 +41,17 @@ _FORMAT = {
     Kind.TIME: "q",
     Kind.TIMESTAMP: "q",
     Kind.TIMESTAMPTZ: "q",
+    Kind.TIMESTAMP_S: "q",
+    Kind.TIMESTAMP_MS: "q",
+    Kind.TIMESTAMP_NS: "q",
+    Kind.TIMETZ: "Q",
 }
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = _EPOCH.replace(tzinfo=datetime.UTC)
 _EPOCH_DAY = _EPOCH.toordinal()
 _MICRO = datetime.timedelta(microseconds=1)
+_MILLI = datetime.timedelta(milliseconds=1)
+_SECOND = datetime.timedelta(seconds=1)
 _DAY_MICROS = 86_400_000_000
 _WIDE = decimal.Context(prec=60)
 _INTERVAL = struct.Struct("<iiq")
@@ -59,6 +67,8 @@ def slot_format(sql: Type) -> str:
         return "I"
     if sql.kind is Kind.DECIMAL and sql.width == 8:
         return "q"
+    if sql.kind is Kind.ENUM:
+        return {1: "B", 2: "H", 4: "I"}[sql.width]
     return _FORMAT.get(sql.kind, "16s")
 
 
@@ -70,6 +80,8 @@ def to_slot(sql: Type) -> Convert | None:
         if sql.width == 8:
             return lambda v: int(v.scaleb(scale, _WIDE))
         return lambda v: int(v.scaleb(scale, _WIDE)).to_bytes(16, "little", signed=True)
+    if kind is Kind.ENUM:
+        return {member: place for place, member in enumerate(sql.members)}.__getitem__
     return _TO_SLOT.get(kind)
 
 
@@ -87,7 +99,18 @@ def from_slot(sql: Type) -> Convert | None:
         if sql.width == 8:
             return from_unscaled
         return lambda v: from_unscaled(int.from_bytes(v, "little", signed=True))
+    if kind is Kind.ENUM:
+        return _member_of(sql.members)
     return _FROM_SLOT.get(kind)
+
+
+def _member_of(members: Sequence[str]) -> Convert:
+    def member(place: int) -> str:
+        if place >= len(members):
+            raise Broken("a value is not one of the ENUM's members")
+        return members[place]
+
+    return member
 
 
 def _time_to_micros(v: datetime.time) -> int:
@@ -124,6 +147,10 @@ _TO_SLOT: dict[Kind, Convert] = {
     Kind.TIME: _time_to_micros,
     Kind.TIMESTAMP: lambda v: (v - _EPOCH) // _MICRO,
     Kind.TIMESTAMPTZ: lambda v: (v - _EPOCH_UTC) // _MICRO,
+    Kind.TIMESTAMP_S: lambda v: (v - _EPOCH) // _SECOND,
+    Kind.TIMESTAMP_MS: lambda v: (v - _EPOCH) // _MILLI,
+    Kind.TIMESTAMP_NS: nanoseconds,
+    Kind.TIMETZ: timetz.held,
     Kind.INTERVAL: lambda v: _INTERVAL.pack(*v),
     Kind.UUID: lambda v: v.bytes,
 }
@@ -134,6 +161,10 @@ _FROM_SLOT: dict[Kind, Convert] = {
     Kind.TIME: _if_python_can(_micros_to_time),
     Kind.TIMESTAMP: _if_python_can(lambda v: _EPOCH + datetime.timedelta(microseconds=v)),
     Kind.TIMESTAMPTZ: _if_python_can(lambda v: _EPOCH_UTC + datetime.timedelta(microseconds=v)),
+    Kind.TIMESTAMP_S: _if_python_can(lambda v: _EPOCH + datetime.timedelta(seconds=v)),
+    Kind.TIMESTAMP_MS: _if_python_can(lambda v: _EPOCH + datetime.timedelta(milliseconds=v)),
+    Kind.TIMESTAMP_NS: _if_python_can(from_nanoseconds),
+    Kind.TIMETZ: _if_python_can(timetz.time_of),
     Kind.INTERVAL: lambda v: pa.MonthDayNano(_INTERVAL.unpack(v)),
     Kind.UUID: lambda v: uuid.UUID(bytes=v),
 }
@@ -142,13 +173,15 @@ _FROM_SLOT: dict[Kind, Convert] = {
 def to_payload(sql: Type) -> Convert:
     """What makes a value of differing length into its bytes."""
     if sql.is_scalar:
-        return bytes if sql.kind is Kind.BLOB else str.encode
+        return {Kind.BLOB: bytes, Kind.BIT: bits.to_bytes}.get(sql.kind, str.encode)
+    if sql.kind is Kind.TUPLE:
+        return Record.of([child for _, child in sql.children]).pack
     if sql.kind is Kind.STRUCT:
         record = Record.of([child for _, child in sql.children])
         names = [name for name, _ in sql.children]
         return lambda v: record.pack([v[name] for name in names])
     part = Part(sql.item)
-    if sql.kind is Kind.LIST:
+    if sql.kind in (Kind.LIST, Kind.ARRAY):
         return lambda v: _pack_list(part, v)
 
     def to_entries(v: Any) -> bytes:
@@ -161,7 +194,10 @@ def to_payload(sql: Type) -> Convert:
 def from_payload(sql: Type) -> Convert:
     """What makes bytes into a value of differing length."""
     if sql.is_scalar:
-        return bytes if sql.kind is Kind.BLOB else bytes.decode
+        return {Kind.BLOB: bytes, Kind.BIT: bits.from_bytes}.get(sql.kind, bytes.decode)
+    if sql.kind is Kind.TUPLE:
+        parts = Record.of([child for _, child in sql.children])
+        return lambda v: tuple(parts.unpack(v))
     if sql.kind is Kind.STRUCT:
         record = Record.of([child for _, child in sql.children])
         names = [name for name, _ in sql.children]
@@ -169,6 +205,8 @@ def from_payload(sql: Type) -> Convert:
     part = Part(sql.item)
     if sql.kind is Kind.LIST:
         return lambda v: _unpack_list(part, v)
+    if sql.kind is Kind.ARRAY:
+        return lambda v: _of_length(_unpack_list(part, v), sql.length)
     build = dict if sql.children[0][1].is_scalar else list
 
     def from_entries(v: bytes) -> object:
@@ -265,6 +303,12 @@ def _unpack_list(part: Part, data: bytes) -> list[Any]:
     if count > len(data):  # an item takes at least a byte, and a damaged count must not take memory
         raise Broken("a list is shorter than its items")
     return Record([part] * count).unpack(data[_COUNT.size :])
+
+
+def _of_length(items: list[Any], length: int) -> tuple[Any, ...]:
+    if len(items) != length:
+        raise Broken("an array has another number of items")
+    return tuple(items)
 
 
 DAMAGE = (ValueError, OverflowError, struct.error)

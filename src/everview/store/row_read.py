@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from everview.change.types import Kind, Type
+from everview.change.types import RECORDS, Kind, Type
+from everview.store import bits
 from everview.store.columns import Mask, Numbers, dtype_of, from_raw, list_array
 from everview.store.row_layout import END_WIDTH, Broken, Layout, slot_width
 from everview.store.row_write import Integers, starts_of
@@ -128,7 +129,7 @@ def _payloads(
         return _texts(data, starts, stops, nulls, sql)
     if nulls is not None:
         starts, stops = starts[~nulls], stops[~nulls]
-    if sql.kind is not Kind.STRUCT:
+    if sql.kind not in RECORDS:
         return _lists(data, starts, stops, nulls, sql)
     layout = Layout([child for _, child in sql.children])
     fields = read_records(layout, Rows(data, starts, stops), range(len(layout.types)))
@@ -149,6 +150,10 @@ def _texts(data: npt.NDArray[np.uint8], starts: Integers, stops: Integers, nulls
     values = between.take(pa.array(np.arange(0, 2 * count, 2), mask=nulls))
     if sql.kind is Kind.BLOB:
         return values
+    if sql.kind is Kind.BIT:
+        if bits.damaged(values).any():
+            raise Broken("the bytes are not those of a BIT")
+        return pa.ExtensionArray.from_storage(sql.arrow, values)
     try:
         text = values.cast(pa.string())
     except pa.ArrowInvalid as error:
@@ -185,6 +190,8 @@ def _lists(data: npt.NDArray[np.uint8], starts: Integers, stops: Integers, nulls
         items = _fixed(gather(data, at, dtype_of(item)), item, absent)
     else:
         items = _variable_items(data, at, counts, firsts, tails, stops, absent, item)
+    if sql.kind is Kind.ARRAY and (counts != sql.length).any():
+        raise Broken("an array has another number of items")
     if sql.kind is Kind.MAP and (absent is not None or items.field(0).null_count):
         raise Broken("a map has a null key")
     if nulls is not None:

@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from everview.change.schema import Schema
-from everview.change.types import Kind
+from everview.change.types import TEXTS, Kind
 from everview.store.row_layout import VAR_LIMIT, Layout, too_long
 from everview.store.row_python import DAMAGE, from_payload, from_slot, slot_format, to_payload, to_slot
 
@@ -89,7 +89,7 @@ def _reader(schema: Schema) -> tuple[dict[str, Any], str, dict[str, str]]:
         start = end
         if column.type.kind is Kind.BLOB:
             values[column.name] = piece
-        elif column.type.is_scalar:
+        elif column.type.kind in TEXTS:
             values[column.name] = f"{piece}.decode()"
         else:
             scope[f"r{i}"] = from_payload(column.type)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.change.types import Kind, Type
+from everview.change.types import RECORDS, Type
 from everview.store.columns import Numbers, dtype_of, list_counts, list_items, nulls_of, raw_values, without_nulls
 from everview.store.row_layout import END_WIDTH, VAR_LIMIT, Layout, slot_width, too_long
 
@@ -75,7 +75,7 @@ def _payloads(column: pa.Array, sql: Type) -> pa.LargeBinaryArray:
         return pc.fill_null(stored, _NOTHING) if stored.null_count else stored
     nulls = nulls_of(column)
     there = without_nulls(column)
-    if sql.kind is Kind.STRUCT:
+    if sql.kind in RECORDS:
         layout = Layout([child for _, child in sql.children])
         payload = write_records(layout, there.flatten(), np.zeros((len(there), 0), np.uint8))
     else:

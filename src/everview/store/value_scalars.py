@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.change.types import INTEGERS, SIGNED, Kind, Type
+from everview.store import timetz
 
 Checker = Callable[[object], object]
 
@@ -261,8 +262,8 @@ def _plain_datetime(value: object, sql: Type) -> datetime.datetime:
         )
     except (TypeError, ValueError):
         raise Refused(f"{value} is not a moment") from None
-    if getattr(value, "nanosecond", 0):
-        raise Refused(f"{value} has nanoseconds, and a {sql} holds microseconds")
+    if getattr(value, "nanosecond", 0) and sql.kind is not Kind.TIMESTAMP_NS:
+        raise Refused(f"{value} has nanoseconds, and a {sql} holds {_UNITS.get(sql.kind, 'microseconds')}")
     return plain
 
 
@@ -274,6 +275,87 @@ def _timestamp(sql: Type) -> Checker:
         return moment
 
     return check_timestamp
+
+
+_UNITS = {Kind.TIMESTAMP_S: "seconds", Kind.TIMESTAMP_MS: "milliseconds"}
+
+
+def _coarse_timestamp(sql: Type) -> Checker:
+    """Moments without the digits that the type does not have."""
+    check = _timestamp(sql)
+    unit = 1_000_000 if sql.kind is Kind.TIMESTAMP_S else 1_000
+
+    def check_coarse_timestamp(value: object) -> object:
+        moment = check(value)
+        assert isinstance(moment, datetime.datetime)
+        if moment.microsecond % unit:
+            raise Refused(f"{moment} has digits beyond the {_UNITS[sql.kind]} that a {sql} holds")
+        return moment
+
+    return check_coarse_timestamp
+
+
+_FIRST_NS, _LAST_NS = datetime.datetime(1677, 9, 21, 0, 12, 44), datetime.datetime(2262, 4, 11, 23, 47, 16)
+
+
+def _nanosecond_timestamp(sql: Type) -> Checker:
+    check = _timestamp(sql)
+
+    def check_nanosecond_timestamp(value: object) -> object:
+        moment = check(value)
+        assert isinstance(moment, datetime.datetime)
+        if not _FIRST_NS <= moment <= _LAST_NS:
+            raise Refused(f"{moment} is out of the range of {sql}, the years 1677 to 2262")
+        return value if getattr(value, "nanosecond", 0) else moment
+
+    return check_nanosecond_timestamp
+
+
+def _timetz(sql: Type) -> Checker:
+    def check_timetz(value: object) -> object:
+        if isinstance(value, str):
+            try:
+                return timetz.time_of(timetz.parsed(value))
+            except (ValueError, OverflowError) as error:
+                raise Refused(str(error)) from None
+        if not isinstance(value, datetime.time):
+            refuse_class(value, sql)
+        offset = value.utcoffset()
+        if offset is None:
+            raise Refused(f"{value} has no offset from UTC, and a {sql} has one")
+        if offset % _WHOLE_SECOND or abs(offset) > timetz.MOST_OFFSET * _WHOLE_SECOND:
+            raise Refused(f"the offset of {value} is not a number of seconds below 16 hours")
+        zone = datetime.timezone(offset) if offset else datetime.UTC
+        return datetime.time(value.hour, value.minute, value.second, value.microsecond, tzinfo=zone)
+
+    return check_timetz
+
+
+_WHOLE_SECOND = datetime.timedelta(seconds=1)
+
+
+def _bit(sql: Type) -> Checker:
+    def check_bit(value: object) -> object:
+        if not isinstance(value, str):
+            refuse_class(value, sql)
+        if not value or value.strip("01"):
+            raise Refused("the text is not one or more zeros and ones")
+        return str.__str__(value)
+
+    return check_bit
+
+
+def _enum(sql: Type) -> Checker:
+    members = {member: member for member in sql.members}
+
+    def check_enum(value: object) -> object:
+        if not isinstance(value, str):
+            refuse_class(value, sql)
+        if value not in members:
+            raise Refused(f"{shown(value)} is not a member of the ENUM")
+        return members[value]
+
+    return check_enum
 
 
 def _timestamptz(sql: Type) -> Checker:
@@ -343,6 +425,12 @@ SCALARS: dict[Kind, Callable[[Type], Checker]] = {
     Kind.TIME: _time,
     Kind.TIMESTAMP: _timestamp,
     Kind.TIMESTAMPTZ: _timestamptz,
+    Kind.TIMESTAMP_S: _coarse_timestamp,
+    Kind.TIMESTAMP_MS: _coarse_timestamp,
+    Kind.TIMESTAMP_NS: _nanosecond_timestamp,
+    Kind.TIMETZ: _timetz,
+    Kind.BIT: _bit,
+    Kind.ENUM: _enum,
     Kind.INTERVAL: _interval,
     Kind.UUID: _uuid,
     Kind.JSON: _json,

@@ -17,11 +17,19 @@ DATE                          date (a datetime is not a date here)            da
 TIME                          time without a time zone                        time
 TIMESTAMP                     datetime without a time zone                    datetime
 TIMESTAMPTZ                   datetime with a time zone                       datetime in UTC
+TIMESTAMP_S, TIMESTAMP_MS     datetime without a time zone or finer digits    datetime
+TIMESTAMP_NS                  datetime, pandas Timestamp without a time zone  datetime, or Timestamp
+                                                                              if it has nanoseconds
+TIMETZ                        time with an offset from UTC, or text of one    time with a fixed offset
 INTERVAL                      MonthDayNano, timedelta                         MonthDayNano
 UUID                          UUID, or text that spells one                   UUID
+BIT                           str of zeros and ones                           str
+ENUM                          str that is a member                            str
 JSON                          str that holds valid JSON (RFC 8259)            the same str
 LIST                          list, tuple                                     list
-STRUCT                        dict; a field that is not named is null         dict, all fields
+ARRAY                         list, tuple of the right length                 tuple
+STRUCT                        dict; a field that is not named is null; tuple  dict, all fields
+TUPLE                         tuple, list of the right length                 tuple
 MAP                           dict, or list of pairs; no null or double key   dict, or list of pairs
                                                                               if keys are nested
 ============================  ==============================================  =====================
@@ -62,12 +70,19 @@ TAKES = {
     Kind.TIME: "a datetime.time without a time zone",
     Kind.TIMESTAMP: "a datetime.datetime without a time zone",
     Kind.TIMESTAMPTZ: "a datetime.datetime with a time zone",
+    **dict.fromkeys((Kind.TIMESTAMP_S, Kind.TIMESTAMP_MS), "a datetime.datetime without a time zone"),
+    Kind.TIMESTAMP_NS: "a datetime.datetime or a pandas.Timestamp without a time zone",
+    Kind.TIMETZ: "a datetime.time with an offset from UTC",
+    Kind.BIT: "a str of zeros and ones",
+    Kind.ENUM: "a str that is one of its members",
     Kind.INTERVAL: "a pyarrow.MonthDayNano or a datetime.timedelta",
     Kind.UUID: "a uuid.UUID",
     Kind.JSON: "a str that holds JSON",
     Kind.LIST: "a list",
     Kind.STRUCT: "a dict with the fields as keys",
     Kind.MAP: "a dict",
+    Kind.ARRAY: "a list of its length",
+    Kind.TUPLE: "a tuple with a value for each part",
 }
 """What to hand in for a value of each kind, in words."""
 
@@ -121,10 +136,38 @@ def _list(sql: Type) -> Checker:
     return check_list
 
 
+def _array(sql: Type) -> Checker:
+    check = _list(sql)
+
+    def check_array(value: object) -> object:
+        items = check(value)
+        assert isinstance(items, list)
+        if len(items) != sql.length:
+            raise Refused(f"it has {len(items)} items, and a {sql} has {sql.length}")
+        return tuple(items)
+
+    return check_array
+
+
+def _tuple(sql: Type) -> Checker:
+    parts = [checker(child) for _, child in sql.children]
+
+    def check_tuple(value: object) -> object:
+        if not isinstance(value, (list, tuple)) or isinstance(value, pa.MonthDayNano):
+            refuse_class(value, sql)
+        if len(value) != len(parts):
+            raise Refused(f"it has {len(value)} parts, and a {sql} has {len(parts)}")
+        return tuple(_inside(part, one, f"part {at}") for at, (part, one) in enumerate(zip(parts, value, strict=True)))
+
+    return check_tuple
+
+
 def _struct(sql: Type) -> Checker:
     fields = {name: checker(child) for name, child in sql.children}
 
     def check_struct(value: object) -> object:
+        if isinstance(value, tuple) and len(value) == len(fields):  # as SQL takes (1, 2) for a STRUCT
+            value = dict(zip(fields, value, strict=True))
         if not isinstance(value, dict):
             refuse_class(value, sql)
         unknown = value.keys() - fields.keys()
@@ -169,4 +212,4 @@ def _identity(key: object) -> object:
     return "NaN" if isinstance(key, float) and math.isnan(key) else key
 
 
-_BUILD = SCALARS | {Kind.LIST: _list, Kind.STRUCT: _struct, Kind.MAP: _map}
+_BUILD = SCALARS | {Kind.LIST: _list, Kind.STRUCT: _struct, Kind.MAP: _map, Kind.ARRAY: _array, Kind.TUPLE: _tuple}

@@ -104,7 +104,7 @@ def _write(stream: IO[bytes], form: Format, result: Result, file: str, total: in
     rows = 0
     out = writer(stream, form, result.columns)
     with bar(file, total) as advance:
-        for batch in result.batches():
+        for batch in result.stored_batches():
             out.write(batch)
             rows += len(batch)
             advance(rows, rows)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import duckdb
@@ -221,10 +222,17 @@ def _cast(name: str, kind: Type) -> str:
     if kind == VARCHAR:
         return name
     if not kind.is_scalar:
-        return f"CAST({name} AS {kind}) AS {name}"
+        return f"CAST(CAST({name} AS {_quotable(kind)}) AS {kind}) AS {name}"
     look = _exact(kind)
     text = name if look is None else f"CASE WHEN regexp_full_match({name}, '{look}') THEN {name} END"
     return f"TRY_CAST({text} AS {kind}) AS {name}"
+
+
+def _quotable(kind: Type) -> Type:
+    """The type with text in place of JSON: inside of nested values DuckDB quotes texts, and JSON not."""
+    if kind.kind is Kind.JSON:
+        return VARCHAR
+    return replace(kind, children=tuple((name, _quotable(child)) for name, child in kind.children))
 
 
 def _exact(kind: Type) -> str | None:
@@ -262,7 +270,10 @@ class CsvWriter:
 
     def _texts(self, batch: pa.RecordBatch) -> list[pa.Array]:
         names = [f"c{at}" for at in range(batch.num_columns)]
-        shown = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in names)
+        kinds = [kind if kind.is_scalar else _quotable(kind) for kind in self._kinds]
+        shown = ", ".join(
+            f"CAST(CAST({name} AS {kind}) AS VARCHAR) AS {name}" for name, kind in zip(names, kinds, strict=True)
+        )
         self._connection.register("batch", pa.Table.from_batches([batch.rename_columns(names)]))
         try:
             texts = self._connection.sql(f"SELECT {shown} FROM batch").to_arrow_table()

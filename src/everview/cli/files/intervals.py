@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from everview.change.types import INTERVAL
+from everview.change.types import INTERVAL, Type
 from everview.store.columns import from_raw, list_counts, list_items, nulls_of, raw_values
 
 _PARTS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
@@ -20,17 +20,13 @@ IN_FILES = pa.opaque(
 )
 
 
-def for_file(array: pa.Array) -> pa.Array:
-    """A column with its intervals as structs."""
-    return _replaced(array, INTERVAL.arrow, _to_parts)
-
-
 def from_file(array: pa.Array) -> pa.Array:
     """A column with such structs as intervals."""
     return _replaced(array, IN_FILES, _from_parts)
 
 
-def _to_parts(array: pa.Array) -> pa.Array:
+def to_parts(array: pa.Array, _: Type) -> pa.Array:
+    """Intervals as structs."""
     raw, nulls = raw_values(array, INTERVAL).view(_PARTS), nulls_of(array)
     parts = [pa.array(np.ascontiguousarray(raw[field.name]), field.type) for field in IN_FILES.storage_type]
     mask = None if nulls is None else pa.array(nulls)

@@ -19,8 +19,9 @@ from everview.cli.files import SAMPLED
 from everview.cli.files.json_values import guessed, read
 from everview.cli.files.streams import ByteStream
 from everview.cli.plain import plain
-from everview.client.result import Result, ResultColumn
+from everview.client.result import ResultColumn
 from everview.errors import DefinitionError, InputError, ValueTypeError
+from everview.store.columns import to_python
 from everview.store.values import shown
 
 _DECODER = json.JSONDecoder(parse_float=Decimal)
@@ -105,9 +106,10 @@ class JsonLinesWriter:
         self._names = [column.name for column in columns]
 
     def write(self, batch: pa.RecordBatch) -> None:
+        values = [to_python(array, column.type) for array, column in zip(batch.columns, self._columns, strict=True)]
         lines = [
             json.dumps(dict(zip(self._names, map(plain, row), strict=True)), ensure_ascii=False)
-            for row in Result(self._columns, [batch])
+            for row in zip(*values, strict=True)
         ]
         self._stream.write("".join(f"{line}\n" for line in lines).encode())
 

@@ -105,6 +105,11 @@ def _json(value: Any) -> Any:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_number)
 
 
+def _interval(value: Any) -> Any:
+    parts = json.loads(value) if isinstance(value, str) else value  # a key of an object is text
+    return pa.MonthDayNano(_listed(parts))
+
+
 def _number(value: Any) -> Any:
     if isinstance(value, Decimal):
         return float(value)
@@ -121,7 +126,7 @@ _SCALARS: dict[Kind, Read] = {
     Kind.TIME: datetime.time.fromisoformat,
     Kind.TIMESTAMP: datetime.datetime.fromisoformat,
     Kind.TIMESTAMPTZ: datetime.datetime.fromisoformat,
-    Kind.INTERVAL: pa.MonthDayNano,
+    Kind.INTERVAL: _interval,
     Kind.JSON: _json,
 }
 

@@ -1,24 +1,34 @@
-"""Parquet: every value of every type, and the types themselves."""
+"""Parquet: every value of every type, and the types themselves.
+
+One sentence: values stand in the file in types that other readers of Parquet know, and the file's metadata
+holds the SQL types, so that a table made of it has the same ones.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from everview.change.types import Type
+from everview.change.types import Kind, Type, parse_type
 from everview.cli.files import rebatched
 from everview.cli.files.arrow_types import sql_type
-from everview.cli.files.intervals import for_file, from_file
+from everview.cli.files.intervals import IN_FILES, from_file, to_parts
+from everview.client.exported_arrow import NUMBERS
 from everview.client.result import ResultColumn
-from everview.errors import InputError
+from everview.errors import DefinitionError, InputError
+from everview.store.rewriting import Rewrite
 
 GROUP = 100_000
 """Rows of a row group, at most."""
 GROUP_BYTES = 128 << 20
 """Bytes that make a row group of fewer rows."""
+_TYPES = b"everview:types"
+"""Where the metadata of a file holds the SQL types of its columns."""
+_IN_FILES = Rewrite(NUMBERS | {Kind.INTERVAL: (lambda _: IN_FILES, to_parts)})
 
 
 class ParquetReader:
@@ -36,7 +46,16 @@ class ParquetReader:
         self.size: int | None = self._file.metadata.num_rows
 
     def types(self) -> Mapping[str, Type]:
-        return {field.name: sql_type(field.type) for field in self._schema}
+        recorded = self._recorded()
+        return {field.name: recorded.get(field.name) or sql_type(field.type) for field in self._schema}
+
+    def _recorded(self) -> dict[str, Type]:
+        """The types that the metadata holds; a file of another program has none."""
+        try:
+            held = json.loads((self._schema.metadata or {}).get(_TYPES, b"{}"))
+            return {name: parse_type(text) for name, text in held.items()}
+        except (ValueError, AttributeError, TypeError, DefinitionError):
+            return {}
 
     def batches(self, types: Mapping[str, Type], rows: int) -> Iterator[pa.Table]:
         return rebatched(self._tables(rows), rows)
@@ -67,16 +86,17 @@ class ParquetWriter:
     """A Parquet file of columns with exactly their types."""
 
     def __init__(self, stream: Any, columns: Sequence[ResultColumn]) -> None:
-        self._names = [column.name for column in columns]
-        empty = [for_file(pa.nulls(0, column.type.arrow)) for column in columns]
-        schema = pa.schema([pa.field(name, array.type) for name, array in zip(self._names, empty, strict=True)])
+        self._kinds = [column.type for column in columns]
+        types = json.dumps({column.name: str(column.type) for column in columns}, ensure_ascii=False)
+        fields = [pa.field(column.name, _IN_FILES.type(column.type)) for column in columns]
+        schema = pa.schema(fields, metadata={_TYPES: types})
         self._writer = pq.ParquetWriter(stream, schema, compression="zstd")
         self._schema = schema
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        arrays = [for_file(array) for array in batch.columns]
+        arrays = [_IN_FILES.column(array, kind) for array, kind in zip(batch.columns, self._kinds, strict=True)]
         self._waiting.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
         self._rows += len(batch)
         self._bytes += batch.nbytes

@@ -14,9 +14,9 @@ from everview.change.types import BIGINT, BOOLEAN, VARCHAR
 from everview.client.reading import Context
 from everview.client.result import Result, ResultColumn
 from everview.client.statements.indexes import define_index
-from everview.client.statements.views import with_session_options
+from everview.client.statements.views import defined, with_session_options
 from everview.errors import UnknownObjectError
-from everview.plan.compile import CompiledView, compile_index, compile_view, plan_views
+from everview.plan.compile import CompiledView, compile_index, plan_views
 from everview.plan.explain import explain_json, explain_svg, explain_text
 from everview.plan.expressions import quoted
 from everview.sql.check import check
@@ -41,7 +41,7 @@ def explain(context: Context, statement: Explain) -> Result:
     """What maintaining the view takes, or would take for a query that is no view, and what of it is
     shared with the views of the group it would be in."""
     definitions = context.catalog.definitions()
-    compiled, group = _explained(context, statement, definitions)
+    compiled, group, verdict = _explained(context, statement, definitions)
     others = [
         context.compiled(found, definitions)
         for found in definitions.maintained()
@@ -50,32 +50,38 @@ def explain(context: Context, statement: Explain) -> Result:
     before_images = context.store.log.guarantees.before_images
     plan = plan_views([*(one for one in others if one.name != compiled.name), compiled], before_images)
     column = [ResultColumn("plan", VARCHAR)]
+    validated = {compiled.name: verdict}
     notices = [str(notice) for notice in compiled.notices]
     if statement.format is ExplainFormat.TEXT:
-        lines = explain_text(plan, [compiled.name]).rstrip("\n").split("\n")
+        lines = explain_text(plan, [compiled.name], validated).rstrip("\n").split("\n")
         return Result.of(column, [[line] for line in lines], notices)
     if statement.format is ExplainFormat.JSON:
-        document = json.dumps(explain_json(plan, [compiled.name]), indent=2, ensure_ascii=False)
+        document = json.dumps(explain_json(plan, [compiled.name], validated), indent=2, ensure_ascii=False)
     else:
         document = explain_svg(plan, [compiled.name])
     return Result.of(column, [[document]], notices)
 
 
-def _explained(context: Context, statement: Explain, definitions: Definitions) -> tuple[CompiledView, str]:
+def _explained(context: Context, statement: Explain, definitions: Definitions) -> tuple[CompiledView, str, str]:
+    """What is explained, the group it would be in, and what comes of trying it."""
     asked = statement.statement
-    names = CatalogNames(definitions)
-    if isinstance(asked, CreateMaterializedView):
-        group = str(asked.options.get("group", MAIN))
-        known = group.lower() in {one.name.lower() for one in definitions.groups()}
-        return compile_view(with_session_options(context, asked), names), group if known else MAIN
     if isinstance(asked, CreateIndex):
-        return compile_index(asked, names), define_index(asked, definitions).group
-    if isinstance(asked, CreateView):
-        define_query(asked, definitions)
-    name = _free_name(definitions, asked.name if isinstance(asked, CreateView) else "query")
-    columns = asked.columns if isinstance(asked, CreateView) else ()
-    view = CreateMaterializedView(name, asked.query, columns, text=asked.text, at=asked.at, source=asked.source)
-    return compile_view(with_session_options(context, view), names), MAIN
+        return compile_index(asked, CatalogNames(definitions)), define_index(asked, definitions).group, ""
+    group = MAIN
+    if isinstance(asked, CreateMaterializedView):
+        wanted = str(asked.options.get("group", MAIN))
+        group = wanted if wanted.lower() in {one.name.lower() for one in definitions.groups()} else MAIN
+        view = asked
+    else:
+        if isinstance(asked, CreateView):
+            define_query(asked, definitions)
+        name = _free_name(definitions, asked.name if isinstance(asked, CreateView) else "query")
+        columns = asked.columns if isinstance(asked, CreateView) else ()
+        view = CreateMaterializedView(
+            name, asked.query, columns, text=asked.text, at=asked.at, source=asked.source, words=asked.words
+        )
+    made, compiled = defined(context, definitions, with_session_options(context, view))
+    return compiled, group, made.validated
 
 
 def _free_name(definitions: Definitions, wanted: str) -> str:
@@ -177,11 +183,14 @@ def create_text(found: Table | ViewDefinition | NamedQuery | IndexDefinition, de
         return _table_text(found)
     if isinstance(found, IndexDefinition):
         return f"CREATE INDEX {name} ON {quoted(definitions.by_id(found.on).name)} ({_listed(found.columns)})"
-    query = to_sql(recorded_query(found.sql), pretty=True)
     names = [column.name for column in found.columns]
     seen = found.seen if isinstance(found, ViewDefinition) else None
-    own = check(recorded_query(found.sql), CatalogNames(definitions, seen), found.sql, allow_volatile=True)
-    columns = "" if [one for one, _ in own.columns] == names else f" ({_listed(names)})"
+    if isinstance(found, ViewDefinition) and found.verbatim:
+        query, columns = found.words, f" ({_listed(names)})"
+    else:
+        query = to_sql(recorded_query(found.sql), pretty=True)
+        own = check(recorded_query(found.sql), CatalogNames(definitions, seen), found.sql, allow_volatile=True)
+        columns = "" if [one for one, _ in own.columns] == names else f" ({_listed(names)})"
     if isinstance(found, NamedQuery):
         return f"CREATE VIEW {name}{columns} AS\n{query}"
     options = ", ".join(f"{option} = '{value}'" for option, value in found.options.items())

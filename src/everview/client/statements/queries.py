@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+from everview.catalog import Definitions
+from everview.client.evaluation import Answer
 from everview.client.reading import Context, result_columns
 from everview.client.result import Result
 from everview.client.system_tables import SystemNames
+from everview.errors import EverviewError, UnknownObjectError
 from everview.sql.check import check
+from everview.sql.dialects import to_sql
 from everview.sql.statements import Select
+from everview.sql.trust import is_trusted
+from everview.sql.words import worded
+from everview.store.contract import Snapshot
 
 
 def select(context: Context, statement: Select) -> Result:
     snapshot, definitions = context.opened([statement.query])
     try:
-        checked = check(
-            statement.query,
-            SystemNames(definitions),
-            statement.source,
-            allow_volatile=True,
-            allow_duplicates=True,
-        )
-        columns = result_columns(checked.columns)
-        answer = context.answer(checked.tree, columns, definitions, snapshot)
+        answer = _answer(context, statement, definitions, snapshot)
     except BaseException:
         snapshot.close()
         raise
@@ -29,4 +28,37 @@ def select(context: Context, statement: Select) -> Result:
         answer.close()
         snapshot.close()
 
-    return Result(columns, answer, close=close)
+    return Result(answer.columns, answer, close=close)
+
+
+def _answer(context: Context, statement: Select, definitions: Definitions, snapshot: Snapshot) -> Answer:
+    """By our own reading, if it can be trusted; otherwise, or where that fails, in the user's own words."""
+    words = statement.words
+    if words is not None and not (words.is_read and is_trusted(words.text, to_sql(statement.query))):
+        return _in_own_words(context, statement, definitions, snapshot)
+    try:
+        checked = check(
+            statement.query,
+            SystemNames(definitions),
+            statement.source,
+            words=words,
+            allow_volatile=True,
+            allow_duplicates=True,
+        )
+        return context.answer(checked.tree, result_columns(checked.columns), definitions, snapshot)
+    except UnknownObjectError:
+        raise
+    except EverviewError as refused:
+        if words is None:
+            raise
+        try:
+            return _in_own_words(context, statement, definitions, snapshot)
+        except EverviewError:
+            raise refused from None
+
+
+def _in_own_words(context: Context, statement: Select, definitions: Definitions, snapshot: Snapshot) -> Answer:
+    assert statement.words is not None
+    words, start = statement.words.text, statement.words.start
+    query = worded(words, SystemNames(definitions), statement.source, start, allow_volatile=True, allow_duplicates=True)
+    return context.answer_in_words(query, definitions, snapshot)

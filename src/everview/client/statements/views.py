@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from everview.catalog import MAIN, Draft, GroupKind, NamedQuery, ViewDefinition
+from everview.catalog import MAIN, Definitions, Draft, GroupKind, NamedQuery, ViewDefinition
 from everview.catalog.compiling import define_query, define_view
 from everview.catalog.draft import Dropped
 from everview.client.reading import Context
 from everview.client.result import Result
 from everview.client.statements.dropping import dropped, leave_group
 from everview.client.statements.placing import place
+from everview.client.validating import Verdict
 from everview.errors import DefinitionError, EverviewError
-from everview.plan.compile import CompiledView, plan_views
-from everview.sql.statements import CreateMaterializedView, CreateView, DropView
+from everview.plan.compile import DIFFERS, CompiledView, plan_views
+from everview.sql.statements import CreateMaterializedView, CreateView, DropView, OwnWords
 
 _Created: TypeAlias = tuple[ViewDefinition | None, CompiledView | None, tuple[str, ...]]
 """What was recorded and what it compiled to, and notices."""
@@ -66,8 +67,7 @@ def _create(context: Context, draft: Draft, statement: CreateMaterializedView) -
     if statement.if_not_exists and isinstance(existing, ViewDefinition):
         return None, None, (f"view {existing.name} exists already",)
     asked = with_session_options(context, statement)
-    view, compiled = define_view(asked, draft, dialect=context.settings.dialect)
-    plan_views([compiled])  # what cannot be planned is refused before it is recorded
+    view, compiled = defined(context, draft, asked)
     view = replace(view, group=_group(draft, statement), options=dict(statement.options))
     notices = tuple(str(notice) for notice in compiled.notices)
     if not statement.or_replace or not isinstance(existing, ViewDefinition):
@@ -75,6 +75,33 @@ def _create(context: Context, draft: Draft, statement: CreateMaterializedView) -
     replaced = draft.replace_view(view)
     leave_group(draft, existing)
     return replaced, compiled, notices
+
+
+def defined(
+    context: Context, definitions: Definitions, statement: CreateMaterializedView
+) -> tuple[ViewDefinition, CompiledView]:
+    """A view with a plan that was tried and agrees with DuckDB, or else in the user's own words."""
+    view, compiled = define_view(statement, definitions, dialect=context.settings.dialect)
+    if compiled.verbatim:
+        plan_views([compiled])
+        return replace(view, validated=VERBATIM), compiled
+    try:
+        plan_views([compiled])  # what cannot be planned is not recorded
+        verdict = context.validated(statement, compiled, definitions)
+    except EverviewError:
+        raise
+    except Exception as error:  # nor is what fails in planning, in whatever way
+        verdict = Verdict(difference=f"the plan fails: {type(error).__name__}: {error}")
+    if not verdict.difference:
+        return replace(view, validated=str(verdict)), compiled
+    words = statement.words or OwnWords(compiled.meaning)
+    view, compiled = define_view(
+        replace(statement, words=words), definitions, dialect=context.settings.dialect, instead=DIFFERS
+    )
+    return replace(view, validated=str(verdict)), compiled
+
+
+VERBATIM = "evaluated in its own words"
 
 
 def with_session_options(context: Context, statement: CreateMaterializedView) -> CreateMaterializedView:

@@ -17,8 +17,10 @@ from itertools import takewhile
 
 from sqlglot import exp
 
+from everview.plan.build.bare_nulls import without_bare_nulls
 from everview.plan.build.collations import escaping
-from everview.plan.build.context import Context, NoOperator, Notice, Typer
+from everview.plan.build.context import Context, NoOperator, Notice, Typer, UntypedPart
+from everview.plan.build.links import Piece
 from everview.plan.build.queries import build_query
 from everview.plan.build.reevaluate import whole
 from everview.plan.expressions import Field, of_field
@@ -50,11 +52,30 @@ def build(checked: Checked, typer: Typer, text: str = "", rounds: int = ROUNDS) 
         context.names.fresh(name)
     collate = escaping(checked.tree)
     if collate is None:
-        piece = build_query(context, checked.tree, None)
+        piece = _built(context, checked)
     else:
         piece = whole(context, checked.tree, None, NoOperator("a collation beyond one comparison", collate))
     columns = tuple(piece.relation.field(name) for name in piece.outputs)
     return Built(piece.relation, columns, piece.order or _read_order(checked, columns), tuple(context.notices))
+
+
+def _built(context: Context, checked: Checked) -> Piece:
+    """The query by operators. If a part of it by itself has other types than in the query (an empty list in
+    a subquery takes the type of what it is compared with), the query is evaluated as it stands."""
+    names = context.names.mark()
+    try:
+        piece = build_query(context, without_bare_nulls(checked.tree), None)
+        kinds = [piece.relation.field(name).type for name in piece.outputs]
+        if kinds == [kind for _, kind in checked.columns]:
+            return piece
+        wrong: UntypedPart | None = None
+    except UntypedPart as error:
+        wrong = error
+    if wrong is not None and checked.tree.find(exp.Null, exp.Array) is None:
+        raise wrong
+    context.names.back_to(names)
+    context.notices.clear()
+    return whole(context, checked.tree, None, NoOperator("values whose type depends on where they are used"))
 
 
 def _read_order(checked: Checked, columns: tuple[Field, ...]) -> tuple[Sort, ...]:

@@ -52,6 +52,8 @@ def _with_rows(stage: Stage, query: exp.Expr) -> exp.Expr:
     read = {column: stage.lower(column) for column in columns}
     if any(not isinstance(tree, exp.Column) for tree in read.values()):
         raise NoOperator("a subquery that reads what is computed around it", query)
+    if any(tree.name not in relation.by_name for tree in read.values()):
+        raise NoOperator("a subquery that reads what is grouped around it", query)
     wanted = dict.fromkeys([*relation.key, *(tree.name for tree in read.values())])
     name = context.names.source(f"{RESERVED}around")
     copies = {old: context.names.fresh(f"{name}.{old}") for old in wanted}

@@ -12,12 +12,14 @@ from functools import cache
 
 from sqlglot import exp
 
+from everview.change.types import Kind, Type
 from everview.plan.build.context import Context, field_column, text_of
-from everview.plan.build.scopes import WRAPPERS, as_sort, inside
+from everview.plan.build.scopes import as_sort, inside
 from everview.plan.collations import is_collated
 from everview.plan.expressions import Expr, Field, parsed, written
 from everview.plan.relations import Call, Relation, Way
 from everview.plan.relations.sums import kept_as
+from everview.sql.outer_aggregates import WRAPPERS
 from everview.sql.settings import connect
 
 SUMS = frozenset({"count", "sum", "avg", "mean"})
@@ -122,10 +124,16 @@ def aggregate(context: Context, relation: Relation, tree: exp.Expr, name: str) -
 
 
 def _way(function: str, arguments: Sequence[Expr]) -> Way:
-    if function in EXTREMES:
+    if function in EXTREMES and all(has_ends(one.type) for one in arguments):
         return Way.EXTREME
     kept = function == "count" or all(kept_as(one.type) for one in arguments)
     return Way.SUM if function in SUMS and kept else Way.GENERAL
+
+
+def has_ends(kind: Type) -> bool:
+    """Whether the least and the greatest value can be read off a bag in the order of its keys: the bytes of
+    lists and structs are in no order, and an INTERVAL comes back from a key as 1 month where it was 30 days."""
+    return kind.is_scalar and kind.kind is not Kind.INTERVAL
 
 
 def _arguments(inner: exp.Expr) -> tuple[list[exp.Expr], bool, list[exp.Ordered]]:

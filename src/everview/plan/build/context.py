@@ -69,6 +69,10 @@ class NoOperator(SqlRefusedError):
         """None: the query in which it was met."""
 
 
+class UntypedPart(SqlTypeError):
+    """DuckDB refuses a part of the query by itself, although it takes the query."""
+
+
 @dataclass(frozen=True)
 class Around:
     """The rows around a subquery, as an input of it."""
@@ -96,11 +100,10 @@ class Context:
     """Rows around subqueries that these read, by the name they have there."""
 
     def described(self, sql: str, inputs: Inputs) -> tuple[tuple[str, Type], ...]:
-        """The columns of a query over inputs. Values that no table can hold have no operator; a query
-        that DuckDB refuses is a mistake of the builder, since the whole has been checked."""
+        """The columns of a query over inputs. Values that no table can hold have no operator."""
         found = self.typer.attempt(sql, inputs)
         if isinstance(found, Failure):
-            raise SqlTypeError("a part of the query cannot be evaluated by itself", detail=f"{found.message}\n{sql}")
+            raise UntypedPart("a part of the query cannot be evaluated by itself", detail=f"{found.message}\n{sql}")
         try:
             return found.typed()
         except SqlTypeError:

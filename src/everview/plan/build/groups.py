@@ -11,6 +11,7 @@ from itertools import combinations, product
 
 from sqlglot import exp
 
+from everview.change.schema import RESERVED
 from everview.change.types import BIGINT
 from everview.plan.build import calls, subqueries
 from everview.plan.build.context import NoOperator, field_column, nullable, text_of
@@ -18,6 +19,7 @@ from everview.plan.build.links import Link
 from everview.plan.build.scopes import Stage, has_query
 from everview.plan.expressions import Definition, Expr, Field, quoted
 from everview.plan.relations import Aggregate, Call
+from everview.sql.outer_aggregates import computed_parts, outer_aggregates, plain_columns
 
 Sets = list[list[exp.Expr]]
 
@@ -25,14 +27,9 @@ Sets = list[list[exp.Expr]]
 def is_grouped(query: exp.Expr) -> bool:
     if query.args.get("group") or query.args.get("having"):
         return True
-    return any(True for part in _reading(query) for _ in calls.aggregate_calls(part))
-
-
-def _reading(query: exp.Expr) -> list[exp.Expr]:
-    """The parts of a SELECT in which aggregates may stand."""
-    parts = [*query.expressions]
-    parts += [query.args[name] for name in ("having", "qualify", "order") if query.args.get(name)]
-    return [*parts, *(query.args.get("windows") or ())]
+    if any(True for part in computed_parts(query) for _ in calls.aggregate_calls(part)):
+        return True
+    return bool(outer_aggregates(query))
 
 
 def build_groups(stage: Stage, query: exp.Expr, links: list[Link]) -> dict[str, str] | None:
@@ -41,7 +38,8 @@ def build_groups(stage: Stage, query: exp.Expr, links: list[Link]) -> dict[str, 
     context = stage.context
     sets = _sets(query)
     _absorb_keys(stage, query, sets)
-    nodes = [call for part in _reading(query) for call in calls.aggregate_calls(part)]
+    lifted = _lifted(stage, query)
+    nodes = [call for part in computed_parts(query) for call in calls.aggregate_calls(part)] + list(lifted.values())
     for node in nodes:
         subqueries.absorb_within(stage, node)
     relation = stage.relation
@@ -59,9 +57,10 @@ def build_groups(stage: Stage, query: exp.Expr, links: list[Link]) -> dict[str, 
         groups.append((Field(name, expression.type, may_be_null), expression))
         known[expression.sql] = name
     made: list[Call] = []
+    texts_of = {id(node): text_of(stage.lower(node)) for node in nodes}
     for node in nodes:
         tree = stage.lower(node)
-        text = text_of(tree)
+        text = texts_of[id(node)]
         if text not in known and not isinstance(tree, exp.Grouping):
             call = calls.aggregate(context, relation, tree, context.names.fresh(calls.function_of(tree)))
             made.append(call)
@@ -75,11 +74,26 @@ def build_groups(stage: Stage, query: exp.Expr, links: list[Link]) -> dict[str, 
     links[:] = [replace(link, inner=known[quoted(link.inner)]) for link in links]
     _groupings(stage, query, texts, number, known)
     stage.known = known
+    stage.columns |= {place: known[texts_of[id(node)]] for place, node in lifted.items()}
     if links and texts == [[]]:
         return {call.field.name: "0" if call.function in calls.COUNTS else "NULL" for call in made}
     if links and any(not one for one in texts):
         raise NoOperator("an empty grouping set linked to the rows around it", query)
     return None
+
+
+def _lifted(stage: Stage, query: exp.Expr) -> dict[tuple[str, str], exp.Expr]:
+    """The aggregates of a query that stand in its subqueries. There they become columns of the rows around,
+    under the names that are returned with them."""
+    found = outer_aggregates(query)
+    alias = stage.context.names.source(f"{RESERVED}aggregates") if found else ""
+    lifted: dict[tuple[str, str], exp.Expr] = {}
+    for number, node in enumerate(found):
+        if any(isinstance(part, exp.Query) for part in node.walk()):
+            raise NoOperator("an aggregate over a subquery, of the rows around it", node)
+        lifted[alias, f"a{number}"] = node.copy()
+        node.replace(exp.column(f"a{number}", table=alias, quoted=True))
+    return lifted
 
 
 def _absorb_keys(stage: Stage, query: exp.Expr, sets: Sets) -> None:
@@ -92,7 +106,7 @@ def _absorb_keys(stage: Stage, query: exp.Expr, sets: Sets) -> None:
             expression = stage.expr(subqueries.absorbed(stage, key))
             field = Field(stage.context.names.fresh("group"), expression.type)
             stage.relation = stage.context.extended(stage.relation, [(field, expression)])
-            for part in _reading(query):
+            for part in computed_parts(query):
                 for node in [node for node in part.walk() if node == key]:
                     node.replace(field_column(field.name))
             one[at] = field_column(field.name)
@@ -102,7 +116,7 @@ def _groupings(
     stage: Stage, query: exp.Expr, texts: list[list[str]], number: Field | None, known: dict[str, str]
 ) -> None:
     """GROUPING(…): which of the columns a row is not grouped by, as bits."""
-    for part in _reading(query):
+    for part in computed_parts(query):
         for node in part.find_all(exp.Grouping):
             tree = stage.lower(node)
             wanted = [text_of(one.unnest()) for one in tree.expressions]
@@ -119,13 +133,13 @@ def _groupings(
             known[text] = field.name
 
 
-def _sets(query: exp.Expr) -> Sets:
+def _sets(query: exp.Select) -> Sets:
     """The grouping sets: one with all columns, if the query says nothing else."""
     group = query.args.get("group")
     if group is None:
         return [[]]
     if group.args.get("all"):
-        shown = [part.unalias() for part in query.expressions]
+        shown = [part.unalias() for part in plain_columns(query)]
         return [
             [one for one in shown if not any(True for _ in calls.aggregate_calls(one)) and not one.find(exp.Window)]
         ]

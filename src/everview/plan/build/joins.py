@@ -18,7 +18,7 @@ from everview.change.types import BOOLEAN, FLOATS, INTEGERS, Kind
 from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.collations import comparable
 from everview.plan.expressions import Expr, conjunction, quoted
-from everview.plan.relations import Equality, Filter, Join, JoinKind, Reevaluate, Relation, full_join
+from everview.plan.relations import Equality, Filter, Join, JoinKind, Reevaluate, Relation, full_join, tells_sides
 
 _NUMBERS = {*INTEGERS, *FLOATS, Kind.DECIMAL}
 _TIMES = {Kind.DATE, Kind.TIMESTAMP}
@@ -174,27 +174,32 @@ def every_pair(
 
 
 def as_of(
-    context: Context, left: Relation, right: Relation, conditions: Sequence[exp.Expr], outer: bool, place: exp.Expr
+    context: Context, kind: JoinKind, left: Relation, right: Relation, conditions: Sequence[exp.Expr], place: exp.Expr
 ) -> Relation:
-    """For each row of the left side the last row of the right side that is not after it: of right
-    rows at one moment, the first by the key."""
+    """For each row of the left side the last row of the right side that is not after it: of right rows at
+    one moment, the first by the key. Whether there is one at all is an ordinary semi or anti join."""
+    if kind in (JoinKind.SEMI, JoinKind.ANTI):
+        return join_on(context, kind, left, right, conditions, place)
     keys = [(found, c) for c in conditions if (found := equate(context, c, left, right)) is not None]
     taken = [condition for _, condition in keys]
     moments = [condition for condition in conditions if condition not in taken]
     if len(moments) != 1 or not isinstance(moments[0], exp.GT | exp.GTE | exp.LT | exp.LTE):
         raise NoOperator("an as-of join of this form", place)
-    right_moment = _over(moments[0], right)
-    settled = ", ".join([*(equality.right.sql for equality, _ in keys), right_moment])
+    keeps_right = kind in (JoinKind.RIGHT, JoinKind.FULL)
+    if kind is JoinKind.FULL and not tells_sides(left, right):
+        raise NoOperator("an as-of join whose sides cannot be told apart", place)
+    settled = ", ".join([*(equality.right.sql for equality, _ in keys), _over(moments[0], right)])
     order = ", ".join(quoted(name) for name in right.key)
-    like = Join(JoinKind.LEFT if outer else JoinKind.INNER, left, right, ())
+    like = Join(kind, left, right, (), marker=right.key[0] if kind is JoinKind.FULL and right.key else None)
     shown = ", ".join(quoted(field.name) for field in like.fields)
     condition = " AND ".join([*(str(equality) for equality, _ in keys), text_of(moments[0])])
-    once = (
-        f"SELECT * FROM in1 QUALIFY row_number() OVER (PARTITION BY {settled} ORDER BY {order}) = 1"
-        if order
-        else "SELECT * FROM in1"
-    )
-    query = f"SELECT {shown} FROM in0 ASOF {'LEFT ' if outer else ''}JOIN ({once}) AS in1 ON {condition}"
+    mark = f", TRUE AS {_MET}" if keeps_right else ""
+    once = f"SELECT *{mark} FROM in1"
+    if order:
+        once += f" QUALIFY row_number() OVER (PARTITION BY {settled} ORDER BY {order}) = 1"
+    outer = "LEFT " if kind in (JoinKind.LEFT, JoinKind.FULL) else ""
+    query = f"FROM in0 ASOF {outer}JOIN ({once}) AS in1 ON {condition}"
+    query = _with_unmatched(query, left, right, shown) if keeps_right else f"SELECT {shown} {query}"
     why = NoOperator("an as-of join", place)
     context.noticed(
         why,
@@ -202,15 +207,31 @@ def as_of(
     )
     partition = (tuple(e.left for e, _ in keys), tuple(e.right for e, _ in keys)) if keys else ()
     plain = tuple(equality.left.field for equality, _ in keys)
-    shown_as = tuple(name for name in plain if name is not None)
+    shown_as = tuple(name for name in plain if name is not None and not keeps_right)
     return Reevaluate(
         (left, right),
         query,
         like.fields,
-        left.key,
+        left.key + right.key if keeps_right else left.key,
         partition,
         why.construct,
         shown_as if len(shown_as) == len(plain) else (),
+    )
+
+
+_MET = "__met"
+"""Holds for right rows that a left row has met."""
+
+
+def _with_unmatched(query: str, left: Relation, right: Relation, shown: str) -> str:
+    """The rows of an as-of join, and the right rows that no left row has met."""
+    nulls = [f"CAST(NULL AS {field.type}) AS {quoted(field.name)}" for field in left.fields]
+    own = ", ".join([*nulls, *(f"in1.{quoted(field.name)}" for field in right.fields)])
+    same = [f"met.{quoted(name)} IS NOT DISTINCT FROM in1.{quoted(name)}" for name in right.key]
+    asked = " AND ".join([f"met.{_MET}", *same])
+    return (
+        f"WITH met AS (SELECT {shown}, {_MET} {query}) SELECT {shown} FROM met "
+        f"UNION ALL SELECT {own} FROM in1 WHERE NOT EXISTS (SELECT 1 FROM met WHERE {asked})"
     )
 
 

@@ -9,17 +9,23 @@ from __future__ import annotations
 from sqlglot import exp
 
 from everview.change.types import BIGINT, Type
+from everview.errors import SqlTypeError
 from everview.plan.build import sources
 from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.build.links import Piece
 from everview.plan.expressions import Field, parsed, quoted
 from everview.plan.relations import Reevaluate, Rows, Scan
+from everview.sql.as_of import refuse_endless_join
 
 
 def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator) -> Piece:
     """The query as one re-evaluation."""
+    refuse_endless_join(query, context.text)
     text, inputs = over_inputs(context, query)
-    described = context.described(text, {f"in{n}": _columns(scan) for n, scan in enumerate(inputs)})
+    try:
+        described = context.described(text, {f"in{n}": _columns(scan) for n, scan in enumerate(inputs)})
+    except NoOperator as error:
+        raise SqlTypeError("the query cannot be evaluated", detail=f"{error.construct}\n{text}") from None
     prefix = None if alias is None else context.names.source(alias or "subquery")
     fields = tuple(
         Field(name if prefix is None else context.names.fresh(f"{prefix}.{name}"), kind) for name, kind in described

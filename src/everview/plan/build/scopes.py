@@ -20,9 +20,7 @@ from everview.plan.build.context import Context, NoOperator, field_column, text_
 from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr
 from everview.plan.relations import Filter, Relation, Sort
-
-WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-"""What may stand around the call of an aggregate or window function."""
+from everview.sql.outer_aggregates import WRAPPERS, names_of
 
 Columns = dict[tuple[str, str], str]
 """(table alias, column), both in lower case, to the field."""
@@ -111,9 +109,7 @@ def ordered(order: exp.Expr | None) -> list[exp.Ordered]:
 
 
 def as_sort(by: Expr, part: exp.Ordered) -> Sort:
-    descending = bool(part.args.get("desc"))
-    first = part.args.get("nulls_first")
-    return Sort(compared_by(by), descending, descending if first is None else bool(first))
+    return Sort(compared_by(by), bool(part.args.get("desc")), bool(part.args.get("nulls_first")))
 
 
 def by_key(relation: Relation, order: Sequence[Sort] = ()) -> tuple[Sort, ...]:
@@ -164,25 +160,10 @@ def has_query(node: exp.Expr) -> bool:
     return any(isinstance(part, exp.Query) for part in inside(node))
 
 
-def sources_of(query: exp.Expr) -> list[exp.Expr]:
-    """What stands in the FROM of a SELECT."""
-    start = query.args.get("from_")
-    joins = [join.this for join in query.args.get("joins") or ()]
-    found = [*([start.this] if start else []), *joins, *(query.args.get("laterals") or ())]
-    more = [join.this for source in found for join in source.args.get("joins") or ()]
-    bare = [
-        part
-        for source in (*found, *more)
-        if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table)
-        for part in (source.this, *(join.this for join in source.this.args.get("joins") or ()))
-    ]
-    return [*found, *more, *bare]
-
-
 def free_columns(node: exp.Expr, bound: frozenset[str] = frozenset()) -> list[exp.Column]:
     """The columns in a tree that belong to queries around it, given the aliases in sight."""
     if isinstance(node, exp.Select):
-        bound = bound | {source.alias_or_name.lower() for source in sources_of(node)}
+        bound = bound | names_of(node)
     found: list[exp.Column] = []
     if isinstance(node, exp.Column):
         return [node] if node.table and node.table.lower() not in bound else []

@@ -232,6 +232,8 @@ def _empty(expression: Expr, made: _Select) -> str:
     if plain is not None and plain in made.empty:
         return made.empty[plain]
     outer = {new: quoted(old) for new, old in made.around.fields.items()} if made.around else {}
+    if not {*expression.fields} <= {*made.empty, *outer}:
+        raise NoOperator("a value beside an aggregate linked to the rows around it", made.query)
     return f"CAST({replaced(expression.sql, {**made.empty, **outer})} AS {expression.type})"
 
 

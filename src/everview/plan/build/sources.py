@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from everview.change.schema import ROW_ID
-from everview.change.types import BIGINT, UUID, Kind, Type
+from everview.change.types import BIGINT, UUID, VARCHAR, Kind, Type
 from everview.plan.build import joins, lateral, queries, reevaluate, subqueries
 from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.build.scopes import (
@@ -41,6 +41,8 @@ _KINDS = {
     ("LEFT", "SEMI"): JoinKind.SEMI,
     ("LEFT", "ANTI"): JoinKind.ANTI,
 }
+
+_INNER = {("", ""): JoinKind.INNER, ("", "INNER"): JoinKind.INNER}
 
 
 @dataclass
@@ -135,9 +137,13 @@ def _join(found: Sources, join: exp.Join, where: list[exp.Expr]) -> None:
             raise NoOperator("a condition on a lateral left join", join)
         found.hold(on)
         return
-    if method == "ASOF":
-        left, right = found.together(found.chain, _early(found, where)), found.add(join.this)
-        found.parts.append(joins.as_of(found.context, left, right, _lowered(on, found), side == "LEFT", join))
+    if method == "ASOF" and (side, kind) in _KINDS | _INNER:
+        how = (_KINDS | _INNER)[side, kind]
+        early = [] if how in (JoinKind.RIGHT, JoinKind.FULL) else _early(found, where)
+        if found.crossed and how in (JoinKind.RIGHT, JoinKind.FULL):
+            raise NoOperator("an outer join of what reads the rows before a comma", join)
+        left, right = found.together(found.chain, early), found.add(join.this)
+        found.parts.append(joins.as_of(found.context, how, left, right, _lowered(on, found), join))
     elif (side, kind) in _KINDS and not method:
         how = _KINDS[side, kind]
         if found.crossed and how in (JoinKind.RIGHT, JoinKind.FULL):
@@ -281,8 +287,8 @@ def scan(context: Context, source: exp.Table) -> Scan:
         raise NoOperator(f"the table {source.name}", source)
     columns = [Field(column.name, column.type, column.nullable) for column in found.columns]
     if found.bag:
-        # A table's rows have ids of their own; of a view the number stands for its row key, whatever that is.
-        columns.append(Field(ROW, UUID if found.kind == "table" else BIGINT, nullable=False, hidden=True))
+        # A table's rows have ids of their own; of a view it is the text of its row key, whatever that is.
+        columns.append(Field(ROW, UUID if found.kind == "table" else VARCHAR, nullable=False, hidden=True))
     alias = context.names.source(source.alias_or_name, [column.name for column in columns])
     return Scan(found.name, alias, tuple(columns), (ROW,) if found.bag else found.key)
 

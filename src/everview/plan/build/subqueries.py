@@ -225,6 +225,8 @@ def _compared(stage: Stage, node: exp.Binary) -> str:
         raise NoOperator("a comparison with ANY or ALL of a subquery of this form", node)
     context = stage.context
     field = piece.relation.field(piece.outputs[0])
+    if not field.type.is_scalar:
+        raise NoOperator("a comparison of lists or structs with ANY or ALL of a subquery", node)
     counts = links.counted(stage, piece, argument=field.name)
     assert isinstance(counts.relation, Aggregate)
     bounds = tuple(

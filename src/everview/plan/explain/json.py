@@ -6,7 +6,7 @@ The numbers of steps and zones are those of the text. ``reads`` and ``writes`` a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from everview.plan.explain.part import Part, part_of
@@ -17,8 +17,10 @@ from everview.plan.maintenance.recorded import encoded
 FORMAT = 1
 
 
-def explain_json(plan: MaintenancePlan, views: Sequence[str] | None = None) -> dict[str, Any]:
-    """How these views are maintained; all of the group, unless told."""
+def explain_json(
+    plan: MaintenancePlan, views: Sequence[str] | None = None, validated: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """How these views, or all of the group, are maintained. ``validated`` is what came of trying each."""
     part = part_of(plan, views)
     return {
         "format": FORMAT,
@@ -32,7 +34,7 @@ def explain_json(plan: MaintenancePlan, views: Sequence[str] | None = None) -> d
             }
             for number, zone, steps in part.zones
         ],
-        "views": [entry for names in part.alike() for entry in _views(part, names)],
+        "views": [entry for names in part.alike() for entry in _views(part, names, validated or {})],
         "families": [
             {"title": family.title, "step": part.numbers[family.step], "views": list(family.views)}
             for family in plan.families
@@ -58,7 +60,7 @@ def _step(part: Part, step: Step) -> dict[str, Any]:
     }
 
 
-def _views(part: Part, names: Sequence[str]) -> list[dict[str, Any]]:
+def _views(part: Part, names: Sequence[str], validated: Mapping[str, str]) -> list[dict[str, Any]]:
     """Views of one family cost the same."""
     paid = [_cost(cost) for cost in costs(part.plan, names[0])]
     said = list(notices(part.plan, names[0]))
@@ -76,6 +78,7 @@ def _views(part: Part, names: Sequence[str]) -> list[dict[str, Any]]:
                 "constants": list(view.constants),
                 "costs": paid,
                 "notices": said,
+                "validated": validated.get(name),
             }
         )
     return found

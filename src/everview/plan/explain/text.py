@@ -6,17 +6,19 @@ and below a step stands what it keeps and who shares it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from everview.plan.explain.part import Part, listed, part_of
 from everview.plan.maintenance import MaintenancePlan, Shape, State, Step, costs, notices
 from everview.plan.maintenance.names import pretty
 
 
-def explain_text(plan: MaintenancePlan, views: Sequence[str] | None = None) -> str:
-    """How these views are maintained; all of the group, unless told."""
+def explain_text(
+    plan: MaintenancePlan, views: Sequence[str] | None = None, validated: Mapping[str, str] | None = None
+) -> str:
+    """How these views, or all of the group, are maintained. ``validated`` is what came of trying each."""
     part = part_of(plan, views)
-    return "\n".join([*_summary(part), *_zones(part), *_views(part)]) + "\n"
+    return "\n".join([*_summary(part), *_zones(part), *_views(part, validated or {})]) + "\n"
 
 
 def _summary(part: Part) -> Iterator[str]:
@@ -63,7 +65,7 @@ def _held(state: State) -> str:
     return f"({key}) → rows ({fields})" + (f" ordered by ({order})" if order else "")
 
 
-def _views(part: Part) -> Iterator[str]:
+def _views(part: Part, validated: Mapping[str, str]) -> Iterator[str]:
     for names in part.alike():
         view = part.plan.view(names[0])
         yield f"view {listed(names)}"
@@ -74,6 +76,8 @@ def _views(part: Part) -> Iterator[str]:
         yield from _costs(part.plan, names[0])
         for notice in notices(part.plan, names[0]):
             yield f"  notice: {notice}"
+        for verdict in dict.fromkeys(validated[name] for name in names if validated.get(name)):
+            yield f"  {verdict}"
 
 
 def _costs(plan: MaintenancePlan, view: str) -> Iterator[str]:

@@ -199,11 +199,12 @@ def _named(text: str) -> Type | None:
 
 
 def _result(node: exp.Expr, left: Type | None, right: Type | None) -> Type | None:
-    """Of an operation on numbers: DuckDB widens decimals as far as 18 digits, and wider ones as far
-    as 38; beyond, None."""
+    """Of an operation on numbers: a division is a DOUBLE, infinite by zero; decimals are widened as far
+    as 18 digits, and wider ones as far as 38; beyond, None."""
     if left is None or right is None:
         return None
-    if {left.kind, right.kind} & FLOATS and {_family(left), _family(right)} == {"number"}:
+    numbers = {_family(left), _family(right)} == {"number"}
+    if numbers and (isinstance(node, exp.Div) or {left.kind, right.kind} & FLOATS):
         return DOUBLE
     if Kind.DECIMAL not in (left.kind, right.kind) or isinstance(node, exp.Div):
         return None

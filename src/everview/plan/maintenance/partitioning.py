@@ -59,7 +59,7 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
         if not found.type.is_scalar:
             sorts.append((_sort_key(found, sort), False))
             continue
-        if sort.nulls_first != sort.descending:
+        if sort.nulls_first != sort.descending and _can_be_null(relation, sort):
             sorts.append((Expr(f"{found.sql} IS NULL", BOOLEAN), sort.nulls_first))
         sorts.append((found, sort.descending))
     said = tuple((found.sql, descending) for found, descending in sorts)
@@ -86,6 +86,11 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
     }
     draft, slots = context.sketch.step(Operator.TOP_K, [(rows, None)], parameters, f"first {below.draft.subject}")
     return rows.carried_by(draft, sorted(needed), slots)
+
+
+def _can_be_null(relation: TopK, sort: Sort) -> bool:
+    name = sort.by.field
+    return name is None or relation.input.field(name).nullable
 
 
 def _sort_key(value: Expr, sort: Sort) -> Expr:

@@ -17,10 +17,7 @@ class Sort:
     nulls_first: bool = False
 
     def __str__(self) -> str:
-        usual = self.nulls_first == self.descending
-        return f"{self.by}{' DESC' if self.descending else ''}" + (
-            "" if usual else f" NULLS {'FIRST' if self.nulls_first else 'LAST'}"
-        )
+        return f"{self.by}{' DESC' if self.descending else ''}{' NULLS FIRST' if self.nulls_first else ''}"
 
 
 class Way(enum.Enum):

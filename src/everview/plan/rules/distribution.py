@@ -41,6 +41,7 @@ from sqlglot import exp
 from everview.plan.expressions import conjuncts_of
 from everview.plan.rules.carrying import NotApartError, Rows, Scope, certain, equates, links
 from everview.sql.calls import aggregate_names, aggregates
+from everview.sql.outer_aggregates import may_hold_outer_aggregates
 
 
 def distributed(
@@ -193,7 +194,7 @@ def _check_groups(query: exp.Select, scope: Scope) -> None:
 def _aggregates(tree: exp.Expr) -> bool:
     """Whether an aggregate may be computed in it. sqlglot has classes for some that are none of its own
     aggregates; one over a window counts, unless it is sure to be a window function."""
-    if aggregates(tree):
+    if aggregates(tree) or may_hold_outer_aggregates(tree):
         return True
     calls = (node for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)) if isinstance(node, exp.Func))
     return any(

@@ -26,6 +26,7 @@ from everview.plan.expressions import parsed, quoted, written
 from everview.plan.relations import Reevaluate, Relation
 from everview.sql.calls import aggregates, called
 from everview.sql.open_orders import open_orders
+from everview.sql.outer_aggregates import computed_parts, outer_aggregates
 
 _ONE_BY_ONE = frozenset({"row_number", "lag", "lead", "ntile"})
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
@@ -77,8 +78,7 @@ def _row_keys(query: exp.Expr | None, node: Reevaluate) -> list[str]:
 def _is_grouped(query: exp.Select) -> bool:
     if query.args.get("group") is not None or query.args.get("having") is not None:
         return True
-    places = (query.args.get(place) for place in ("qualify", "order"))
-    return any(aggregates(tree) for tree in (*query.expressions, *(place for place in places if place is not None)))
+    return any(map(aggregates, computed_parts(query))) or bool(outer_aggregates(query))
 
 
 def _group_keys(query: exp.Select) -> list[str]:

@@ -1,0 +1,359 @@
+"""Rows to try a query on: few, and of the kinds that go wrong.
+
+One sentence: a sample is a short history of the tables that a query reads, made of their own rows, of values
+that the query names, and of nulls, duplicates, ties and extremes, which come, change and go.
+
+The values of a column are numbered, and a row is the numbers of its values, so a table of any types is taken out
+of its columns' values in one go. Columns of one type share most of their values, and there are few, so rows meet in
+joins and groups. Nothing is random that is not the same the next time.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from everview.change.schema import ROW_ID, Column
+from everview.change.types import INTEGERS, SIGNED, UUID, VARCHAR, Kind, Type
+from everview.check.asking import asking, whole
+from everview.sql.namespace import Relation
+from everview.store.fitting import fit
+
+ROUNDS = 5
+"""Epochs of a history."""
+MILD, PLAIN = 1, 2
+"""Levels of a sample: 0 has extremes, 1 has none, 2 has only texts that look like numbers or dates."""
+LEVELS = (0, MILD, PLAIN)
+
+_ROWS = {1: 40, 2: 24, 3: 12, 4: 8}
+"""Rows of a table, by how many a query reads: it may cross them all."""
+_LITERALS = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(\d+(?:\.\d+)?)(?![\w.])")
+_MOST_LITERALS = 12
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happens between two looks at the tables."""
+
+    comes: Mapping[str, pa.Table]
+    goes: Mapping[str, pa.Table]
+    rows: Mapping[str, pa.Table]
+    """All rows that are there then."""
+
+
+@dataclass
+class _Sampled:
+    """One table: the values of each column, and the rows as numbers of values, by key."""
+
+    relation: Relation
+    pools: list[pa.Array]
+    key: list[int]
+    """The places of the key's columns; none where rows are told apart by nothing that is seen."""
+    firsts: dict[int, np.ndarray]
+    """Of each of the key's columns, for each value the number of the first one that equals it."""
+    rows: dict[object, tuple[int, ...]] = field(default_factory=dict)
+    made: int = 0
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.relation.columns
+
+    @property
+    def is_one_row(self) -> bool:
+        return not self.relation.key and not self.relation.bag
+
+    def table(self, rows: Mapping[object, tuple[int, ...]]) -> pa.Table:
+        numbers = np.array(list(rows.values()), np.int64).reshape(len(rows), len(self.columns))
+        arrays = [_taken(pool, numbers[:, place]) for place, pool in enumerate(self.pools)]
+        names = [column.name for column in self.columns]
+        if self.relation.bag:
+            arrays.append(_row_ids(list(rows), UUID if self.relation.kind == "table" else VARCHAR))
+            names.append(ROW_ID)
+        return pa.table(arrays, names=names)
+
+    def draw(self, chance: random.Random) -> tuple[object, tuple[int, ...]]:
+        """A row that is not there, or that takes the place of one that is."""
+        self.made += 1
+        return self.keyed([self._value(place, chance) for place in range(len(self.columns))], self.made)
+
+    def keyed(self, numbers: Sequence[int], number: int) -> tuple[object, tuple[int, ...]]:
+        """A row with what tells it apart from others."""
+        row = [
+            int(self.firsts[place][value]) if place in self.firsts and value >= 0 else value
+            for place, value in enumerate(numbers)
+        ]
+        return number if self.relation.bag else tuple(row[place] for place in self.key), tuple(row)
+
+    def _value(self, place: int, chance: random.Random) -> int:
+        column, pool = self.columns[place], self.pools[place]
+        if place in self.key and self.relation.kind == "table":
+            return chance.randrange(len(pool))
+        if column.nullable and (not len(pool) or chance.random() < 0.15):
+            return -1
+        if not len(pool) or chance.random() < 0.3:
+            return chance.randrange(len(pool)) if len(pool) else -1
+        # Early values are drawn oftener: ties and duplicates.
+        return min(chance.randrange(len(pool)), chance.randrange(len(pool)))
+
+
+class Sample:
+    """A history of the tables that a query reads. ``real`` are some of their rows."""
+
+    def __init__(
+        self, relations: Sequence[Relation], text: str, real: Mapping[str, pa.Table], level: int = 0, seed: int = 1
+    ) -> None:
+        self._chance = random.Random(seed)
+        literals = _literals(text)
+        self._tables = [_sampled(one, literals, real.get(one.name), level) for one in relations]
+        self._most = _ROWS.get(len(relations), 6)
+        self._real = real
+        self.rows = 0
+        """How many have come so far."""
+
+    def rounds(self) -> Iterator[Round]:
+        """Rows come; then some come, change and go; in between a table is emptied."""
+        yield self._round([self._filled(table) for table in self._tables])
+        for number in range(1, ROUNDS):
+            emptied = self._chance.randrange(len(self._tables)) if number == ROUNDS - 2 and self._tables else -1
+            yield self._round([self._changed(table, place == emptied) for place, table in enumerate(self._tables)])
+
+    def _round(self, after: Sequence[dict[object, tuple[int, ...]]]) -> Round:
+        comes, goes, rows = {}, {}, {}
+        for table, now in zip(self._tables, after, strict=True):
+            name = table.relation.name
+            fresh = {key: row for key, row in now.items() if table.rows.get(key) != row}
+            stale = {key: row for key, row in table.rows.items() if now.get(key) != row}
+            self.rows += len(fresh)
+            table.rows = now
+            rows[name] = table.table(now)
+            if fresh:
+                comes[name] = table.table(fresh)
+            if stale:
+                goes[name] = table.table(stale)
+        return Round(comes, goes, rows)
+
+    def _filled(self, table: _Sampled) -> dict[object, tuple[int, ...]]:
+        real = self._real.get(table.relation.name)
+        found = _real_rows(table, real, self._most // 2) if real is not None else {}
+        for _ in range(self._most - len(found)):
+            key, row = table.draw(self._chance)
+            found[key] = row
+        return dict(list(found.items())[:1]) if table.is_one_row else found
+
+    def _changed(self, table: _Sampled, emptied: bool) -> dict[object, tuple[int, ...]]:
+        if emptied:
+            return {}
+        now = {key: row for key, row in table.rows.items() if self._chance.random() > 0.25}
+        for key in [key for key in now if self._chance.random() < 0.3]:
+            _, row = table.draw(self._chance)
+            kept = [row[place] if place not in table.key else now[key][place] for place in range(len(row))]
+            now[key] = tuple(kept)
+        for _ in range(max(2, self._most // 3)):
+            key, row = table.draw(self._chance)
+            now[key] = row
+        return dict(list(now.items())[-1:]) if table.is_one_row else now
+
+
+def _sampled(relation: Relation, literals: Sequence[str], real: pa.Table | None, level: int) -> _Sampled:
+    pools = []
+    for column in relation.columns:
+        parts = [_cast(tuple(literals), column.type), pool_of(column.type, level)]
+        if real is not None and column.name in real.column_names:
+            parts.append(whole(real[column.name]).drop_null())
+        pools.append(_joined([part for part in parts if len(part)], column.type))
+    names = [column.name for column in relation.columns]
+    key = [names.index(name) for name in relation.key]
+    return _Sampled(relation, pools, key, {place: _firsts(pools[place]) for place in key})
+
+
+def _firsts(pool: pa.Array) -> np.ndarray:
+    rows = pa.table({"x": pool, "n": pa.array(np.arange(len(pool)))})
+    found = asking().answer("SELECT min(n) OVER (PARTITION BY x) AS f FROM given ORDER BY n", {"given": rows})
+    return whole(found.column(0)).to_numpy() if len(pool) else np.zeros(0, np.int64)
+
+
+def _real_rows(table: _Sampled, real: pa.Table, most: int) -> dict[object, tuple[int, ...]]:
+    """Real rows by the numbers of their values: a column's own values stand at the end of its pool."""
+    places = []
+    count = min(most, len(real))
+    for column, pool in zip(table.columns, table.pools, strict=True):
+        there = whole(real[column.name]).is_valid().to_numpy(zero_copy_only=False)
+        behind = np.cumsum(there) - 1 + len(pool) - int(there.sum())
+        places.append(np.where(there, behind, -1)[:count])
+    rows = np.array(places).T.reshape(count, len(places)).tolist()
+    return dict(table.keyed(row, -1 - number) for number, row in enumerate(rows))
+
+
+def _taken(pool: pa.Array, numbers: np.ndarray) -> pa.Array:
+    missing = numbers < 0
+    if not len(pool):
+        return pa.nulls(len(numbers), pool.type)
+    return pool.take(pa.array(np.where(missing, 0, numbers), mask=missing))
+
+
+def _row_ids(keys: Sequence[object], kind: Type) -> pa.Array:
+    if kind == UUID:
+        ids = [uuid.uuid5(uuid.NAMESPACE_OID, str(key)).bytes for key in keys]
+        return pa.ExtensionArray.from_storage(kind.arrow, pa.array(ids, pa.binary(16)))
+    return pa.array([str(key) for key in keys], kind.arrow)
+
+
+def _joined(parts: Sequence[pa.Array], kind: Type) -> pa.Array:
+    return pa.concat_arrays(parts) if parts else pa.nulls(0, kind.arrow)
+
+
+# ------------------------------------------------------------------ values
+
+
+def _literals(text: str) -> list[str]:
+    """The constants of a text, and the numbers beside them."""
+    found: list[str] = []
+    for quoted, number in _LITERALS.findall(text):
+        if number and "." not in number and len(number) < 18:
+            found += [number, str(int(number) + 1), str(int(number) - 1)]
+        else:
+            found.append(number or quoted.replace("''", "'").strip("%"))
+    return list(dict.fromkeys(found))[:_MOST_LITERALS]
+
+
+_BY_KIND: dict[Kind, tuple[Sequence[str], Sequence[str]]] = {
+    Kind.BOOLEAN: (("true", "false"), ()),
+    Kind.REAL: (("1", "0", "2.5", "-1", "0.5", "3"), ("'nan'", "'inf'", "'-inf'", "-0.0")),
+    Kind.DOUBLE: (("1", "0", "2.5", "-1", "0.5", "3"), ("'nan'", "'inf'", "'-inf'", "-0.0")),
+    Kind.DECIMAL: (("1", "0", "2", "-1", "0.5", "3"), ()),
+    Kind.BLOB: (("'a'", "''", "'b'", r"'\x00'"), (r"'\xFF\x00a'",)),
+    Kind.DATE: (
+        ("'2024-01-01'", "'2024-01-02'", "'2023-12-31'", "'2024-02-29'"),
+        ("'0001-01-01'", "'9999-12-31'", "'1969-12-31'"),
+    ),
+    Kind.TIME: (("'12:00:00'", "'00:00:00'", "'12:00:01'"), ("'23:59:59.999999'",)),
+    Kind.TIMESTAMP: (
+        ("'2024-01-01'", "'2024-01-01 12:00:00'", "'2024-01-02'", "'2023-12-31 23:59:59'"),
+        ("'0001-01-01'", "'9999-12-31 23:59:59.999999'"),
+    ),
+    Kind.TIMESTAMPTZ: (
+        (
+            "'2024-01-01 00:00:00+00'",
+            "'2024-01-01 12:00:00+00'",
+            "'2024-01-02 00:00:00+00'",
+            "'2023-12-31 23:59:59+00'",
+        ),
+        ("'0001-01-01 00:00:00+00'",),
+    ),
+    Kind.TIMETZ: (("'12:00:00+00'", "'00:00:00+00'", "'12:00:01+00'"), ("'13:00:00+01'", "'23:59:59-15:59'")),
+    Kind.BIT: (("'1'", "'0'", "'101'"), ("'0001'", "'1010101010101'")),
+    Kind.INTERVAL: (("'1 day'", "'0 days'", "'1 month'", "'24 hours'"), ("'30 days'", "'-1 day'", "'100 years'")),
+    Kind.UUID: (
+        (
+            "'00000000-0000-0000-0000-000000000001'",
+            "'00000000-0000-0000-0000-000000000002'",
+            "'80000000-0000-0000-0000-000000000000'",
+        ),
+        (),
+    ),
+    Kind.JSON: (("""'{"a": 1}'""", "'[1, 2]'", "'1'", """'{"a": null}'"""), ("'null'", """'"x"'""")),
+}
+"""Values of a kind: those that are always there, and extremes."""
+
+_LIKE = dict.fromkeys((Kind.TIMESTAMP_S, Kind.TIMESTAMP_MS, Kind.TIMESTAMP_NS), Kind.TIMESTAMP)
+
+_TEXTS = (("'a'", "'b'", "''", "'A'", "'ab'", "'1'", "'2'"), ("'é'", "' a'", "'%'", "'a_b'", "'2024-01-01'"))
+_PLAIN_TEXTS = ("'1'", "'2'", "'10'", "'3'")
+
+
+@functools.lru_cache(maxsize=1000)
+def pool_of(kind: Type, level: int) -> pa.Array:
+    """Values of a type, without null."""
+    if kind.kind is Kind.ARRAY:
+        made = f"SELECT unnest([list_resize([x], {kind.length}, x), list_resize([x], {kind.length})]) FROM given"
+        return _asked(f"{made} LIMIT 12", kind, pool_of(kind.item, level))
+    if kind.kind is Kind.LIST:
+        inner = "SELECT unnest([[], [x], [x, x], [NULL, x]]) FROM given"
+        return _asked(f"{inner} LIMIT 12", kind, pool_of(kind.item, level))
+    if kind.kind is Kind.MAP:
+        (_, key), (_, value) = kind.children
+        given = {"k": pa.table({"x": pool_of(key, level)}), "v": pa.table({"x": pool_of(value, level)})}
+        sides = "(SELECT list(x) FROM k) AS k, (SELECT list(x) FROM v) AS v"
+        made = "[map([], []), map([k[1]], [v[1]]), map([k[1]], [NULL]), map([k[2], k[1]], [v[1], v[2]])]"
+        return _answer(f"SELECT CAST(unnest({made}) AS {kind}) AS x FROM (SELECT {sides})", kind, given)
+    if kind.kind in (Kind.STRUCT, Kind.TUPLE):
+        return _structs(kind, level)
+    return _values(_texts_of(kind, level), kind)
+
+
+def _texts_of(kind: Type, level: int) -> list[str]:
+    if kind.kind is Kind.VARCHAR:
+        return list(_PLAIN_TEXTS) if level == PLAIN else [*_TEXTS[0], *(_TEXTS[1] if level == 0 else ())]
+    if kind.kind in INTEGERS:
+        bits = INTEGERS[kind.kind]
+        signed = kind.kind in SIGNED
+        least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        plain = ["1", "0", "2", "3", "7", *(["-1"] if signed else []), "4", "5", "10", "20"]
+        return [*plain, *([f"'{least}'", f"'{most}'"] if level == 0 else [])]
+    if kind.kind is Kind.ENUM:
+        return [_literal(name) for name in kind.members]
+    usual, extreme = _BY_KIND.get(_LIKE.get(kind.kind, kind.kind), ((), ()))
+    return [*usual, *(extreme if level == 0 else ())]
+
+
+def _structs(kind: Type, level: int) -> pa.Array:
+    """Structs whose fields go through the values of their types, nulls among them."""
+    fields = [(name, child, pool_of(child, level)) for name, child in kind.children]
+    texts = []
+    for number in range(8):
+        parts = []
+        for place, (name, child, pool) in enumerate(fields):
+            at = (number * (place + 1)) % (len(pool) + 1)
+            value = "NULL" if at == len(pool) else f"(SELECT list(x) FROM pool{place})[{at + 1}]"
+            named = "" if kind.kind is Kind.TUPLE else f"{_literal(name)}: "
+            parts.append(f"{named}CAST({value} AS {child})")
+        made = f"row({', '.join(parts)})" if kind.kind is Kind.TUPLE else f"{{{', '.join(parts)}}}"
+        texts.append(f"SELECT CAST({made} AS {kind}) AS x")
+    given = {f"pool{place}": pa.table({"x": pool}) for place, (_, _, pool) in enumerate(fields)}
+    return _answer(" UNION ALL ".join(texts), kind, given)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _cast(literals: tuple[str, ...], kind: Type) -> pa.Array:
+    """The constants of a query that can be values of a type."""
+    if not literals or not kind.is_scalar:
+        return pa.nulls(0, kind.arrow)
+    return _casts(literals, kind)
+
+
+@functools.lru_cache(maxsize=1000)
+def _casts(literals: tuple[str, ...], kind: Type) -> pa.Array:
+    return _answer(f"SELECT DISTINCT TRY_CAST(x AS {kind}) AS x FROM given ORDER BY x", kind, {
+        "given": pa.table({"x": pa.array(literals, pa.string())})
+    })  # fmt: skip
+
+
+def _values(texts: Sequence[str], kind: Type) -> pa.Array:
+    if not texts:
+        return pa.nulls(0, kind.arrow)
+    return _answer(" UNION ALL ".join(f"SELECT TRY_CAST({text} AS {kind}) AS x" for text in texts), kind, {})
+
+
+def _asked(sql: str, kind: Type, given: pa.Array) -> pa.Array:
+    return _answer(f"SELECT CAST(x AS {kind}) AS x FROM ({sql}) AS made(x)", kind, {"given": pa.table({"x": given})})
+
+
+def _answer(sql: str, kind: Type, given: Mapping[str, pa.Table]) -> pa.Array:
+    """The values of a column that DuckDB makes; none where it cannot."""
+    try:
+        found = asking().answer(sql, given)
+    except duckdb.Error:
+        return pa.nulls(0, kind.arrow)
+    values = whole(found.column(0)).drop_null()
+    return values if values.type == kind.arrow else fit(values, kind)
