@@ -151,6 +151,7 @@ class Extraction:
 
     def __init__(self) -> None:
         self.connection = connect()
+        self._fresh = connect()
         self.part = _Part()
         self.done: list[Extract] = []
         self._changed: set[str] = set()
@@ -267,7 +268,7 @@ class Extraction:
             except duckdb.Error:
                 continue
             shape = tuple((str(row[0]), str(row[1])) for row in described)
-            if len(shape) > MOST_COLUMNS:
+            if len(shape) > MOST_COLUMNS or not self._takes(shape):
                 continue
             if self.part.columns.get(table.lower(), shape) != shape:
                 self._end()
@@ -277,6 +278,15 @@ class Extraction:
             self.part.keys[table.lower()] = tuple(str(row[0]) for row in described if row[3] == "PRI")
             self.part.rows.setdefault(table.lower(), {})
             self._changed.add(table.lower())
+
+    def _takes(self, shape: tuple[tuple[str, str], ...]) -> bool:
+        """Whether the types of columns can be written: states of aggregates cannot, and types by name are gone."""
+        casts = ", ".join(f"CAST(NULL AS {kind})" for _, kind in shape)
+        try:
+            self._fresh.execute(f"SELECT {casts}")
+        except duckdb.Error:
+            return False
+        return True
 
     def _keep_rows(self) -> None:
         """Remember the rows of tables that were written since."""

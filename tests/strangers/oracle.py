@@ -218,6 +218,22 @@ class Oracle:
         finally:
             self.connection.unregister("strangers_rows")
 
+    def equal(self, query: str, rows: pa.Table) -> bool:
+        """Whether rows equal the answer by DuckDB's own comparison, though they look otherwise: 0.0 and -0.0, a month
+        and 30 days."""
+        answer = self.answer(query)
+        casts = ", ".join(f"CAST(c{at} AS {kind}) AS c{at}" for at, kind in enumerate(answer.types))
+        self.connection.register("strangers_rows", rows)
+        try:
+            others = self.connection.execute(
+                f"SELECT 1 FROM (SELECT * FROM strangers_answer EXCEPT ALL SELECT {casts} FROM strangers_rows)"
+            ).fetchall()
+        except duckdb.Error:
+            return False
+        finally:
+            self.connection.unregister("strangers_rows")
+        return len(answer.rows) == rows.num_rows and not others
+
     def close(self) -> None:
         self.connection.close()
 

@@ -52,6 +52,7 @@ def tables(lines: Sequence[Line]) -> str:
         _table("construct", ordered),
         _others(lines),
         _remarks(queries),
+        _validated(queries),
         _reasons(queries, "refused"),
         _reasons(queries, "crashed"),
     ]
@@ -80,7 +81,24 @@ def _others(lines: Sequence[Line]) -> str:
 def _remarks(queries: Sequence[Line]) -> str:
     """How many columns are not called as DuckDB calls them, or have another type."""
     counts = Counter(remark.split()[0] for line in queries for remark in line.get("remarks", ()))
-    return f"Columns with another name than DuckDB's: {counts['name']:,}, with another type: {counts['type']:,}"
+    return (
+        f"Columns with another name than DuckDB's: {counts['name']:,}, with another type: {counts['type']:,};"
+        f" views with values that are shown otherwise and compare equal: {counts['form:']:,}"
+    )
+
+
+def differs(line: Line) -> bool:
+    """Whether CREATE found a plan to be wrong."""
+    validated = line.get("validated", "")
+    return validated.startswith("not validated: ") and "has no answer" not in validated
+
+
+def _validated(queries: Sequence[Line]) -> str:
+    """How many plans were found to be wrong at CREATE, and what became of their views."""
+    differing = [line for line in queries if differs(line)]
+    counts = Counter(line["outcome"] for line in differing)
+    said = ", ".join(f"{count:,} {_TITLES.get(kind, kind)}" for kind, count in counts.most_common())
+    return f"Plans that CREATE found to differ from DuckDB: {len(differing):,}" + (f" ({said})" if said else "")
 
 
 def reason(detail: str) -> str:
