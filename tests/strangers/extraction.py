@@ -119,6 +119,7 @@ def connect() -> duckdb.DuckDBPyConnection:
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET threads = 1")
     connection.execute("SET memory_limit = '2GB'")
+    connection.execute("SET temp_directory = ''")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET python_enable_replacements = false")
     return connection

@@ -53,8 +53,8 @@ _KEYWORDS = (
     "current_date|current_time|current_timestamp|localtime|localtimestamp|current_user|session_user|current_role|user"
 )
 _OUTSIDE = re.compile(
-    r"\b(tablesample|using\s+sample|information_schema|pg_catalog|sqlite_master|sqlite_schema|sqlite_temp_master"
-    r"|(?:duckdb|pragma|pg|read|parquet|sniff|repeat_row|test|seq_scan|index_scan|glob|mz|rw|has|query)_\w+\s*\("
+    r"\b(tablesample|using\s+sample|information_schema|pg_catalog|sqlite_master|sqlite_schema|sqlite_temp_\w+|version\s*\("
+    r"|(?:duckdb|pragma|pg|read|parquet|sniff|repeat_row|test|seq_scan|index_scan|glob|mz|rw|has|query|icu)_\w+\s*\("
     r"|duckdb_\w+|mz_\w+|rw_\w+|pg_\w+|glob\s*\(|query\s*\(|query_table\s*\(|txid_\w+|reservoir_quantile|approx_quantile|summarize)",
 )
 _AGE = re.compile(r"\bage\s*\([^,()]*(?:\([^()]*\)[^,()]*)*\)")
@@ -119,14 +119,17 @@ class Oracle:
 
     def rejection(self, query: str) -> str | None:
         """Why a query is not for us, asked while the tables are empty; None where it is."""
-        words = bare(query)
+        read = self.reads(query)
+        words = " ".join(
+            bare(text) for text in (query, *(self._named[name].query for name in read & self._named.keys()))
+        )
         if _volatile().search(words) or _AGE.search(words):
             return "volatile"
         if _OUTSIDE.search(words):
             return "reads the system"
         if re.search(r"\b(rowid|ctid|oid|tableoid|xmin|_rowid_)\b", words):
             return "physical row ids"
-        if not is_query(query) or "$" in words or "?" in words:
+        if not is_query(query) or "$" in bare(query) or "?" in bare(query):
             return "not a query"
         try:
             with limited(self.connection):

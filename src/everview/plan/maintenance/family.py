@@ -9,8 +9,8 @@ A parameter will be a column of a table of constants when it is evaluated, and a
 always as good as a literal: ``date_trunc('month', d)`` wants its unit as a literal, and a text
 literal beside a DATE takes that type where a text column would not. So only those literals
 become parameters that are one side of a comparison, and only where the type is known: numbers;
-texts beside a plain field, of whose type they become; literals that are cast. All others are
-part of the template.
+texts beside a plain field, of whose type they become; literals that are cast; and only if they are
+values of that type. All others are part of the template.
 
 Thousands of conditions are taken apart, so a text is cut at its literals by one regular
 expression, and the tree is looked at once for each different text that remains.
@@ -30,6 +30,7 @@ from everview.change.types import BIGINT, FLOATS, HUGEINT, INTEGER, INTEGERS, TE
 from everview.errors import DefinitionError
 from everview.plan.expressions import Field, parsed
 from everview.plan.relations import Filter, Relation
+from everview.sql.typer import typer
 
 NUMBER = "NUMBER"
 """The class of numeric parameters; the type is wide enough for all constants of the family."""
@@ -73,13 +74,22 @@ def template_of(sql: str, available: tuple[Field, ...]) -> Template:
     texts: dict[int, str] = {}
     for number, literal in enumerate(literals, start=1):
         kind = found.get(number)
-        if kind is None or (kind == NUMBER and len(literal) > _DIGITS):
+        if kind is None or (kind == NUMBER and len(literal) > _DIGITS) or not _fits(literal, kind):
             texts[number] = literal
         else:
             classes.append(kind)
             constants.append(literal)
             texts[number] = f"${len(constants)}"
     return Template(_unmarked(skeleton, texts), tuple(classes), tuple(constants))
+
+
+@lru_cache(maxsize=65_536)
+def _fits(literal: str, kind: str) -> bool:
+    """Whether a literal is a value of its class. If it is not, the condition fails for each row that is compared with
+    it and not for the family, so it stays a part of the template."""
+    if kind in (NUMBER, "VARCHAR"):
+        return True
+    return typer().value(f"TRY_CAST({literal} AS {kind}) IS NOT NULL") is True
 
 
 def _unmarked(skeleton: str, texts: Mapping[int, str]) -> str:
