@@ -149,3 +149,16 @@ def test_equal_rows_of_several_places_are_counted_together() -> None:
         assert counts(Write("t", bad[0][:1], deletes=True)) == [7]
         assert counts(*(Write("t", values[:1], deletes=True) for values in bad[1:7])) == [1]
         assert counts(Write("t", (("id", "7"), ("s", "'2'")))) == []
+
+
+@pytest.mark.parametrize("condition", ["x = 'one'", "x IN ('one', 'two')", "x <> CAST('one' AS INTEGER)"])
+def test_a_constant_that_is_no_value_of_its_type_fails_for_each_row_and_not_for_the_epoch(condition: str) -> None:
+    views = (
+        View("failing", f"SELECT id FROM t WHERE g = 1 AND {condition}", "SELECT id FROM t WHERE false"),
+        View("matching", "SELECT id FROM t WHERE x = '2'", "SELECT id FROM t WHERE x = 2"),
+    )
+    rows = [Write("t", (("id", str(number)), ("g", str(number % 2)), ("x", "2"))) for number in range(4)]
+    with played(Script(TABLES, views, ())) as found:
+        found.epoch(Epoch(()))
+        found.epoch(Epoch(tuple(rows)))
+        assert listed(found, "failing") == 2 and listed(found, "matching") == 0

@@ -51,6 +51,9 @@ def test_what_a_condition_compares_with_is_a_parameter(sql: str, template: str, 
         "\"o.status\" = '#slot'",
         '"o.id" > "o.weight"',
         "1 = 1",
+        "\"o.id\" IN ('one', 'two')",
+        "\"o.placed\" > '1995-13-01'",
+        "\"o.placed\" = CAST('never' AS DATE)",
     ],
 )
 def test_other_literals_stay(sql: str) -> None:

@@ -9,8 +9,8 @@ A parameter will be a column of a table of constants when it is evaluated, and a
 always as good as a literal: ``date_trunc('month', d)`` wants its unit as a literal, and a text
 literal beside a DATE takes that type where a text column would not. So only those literals
 become parameters that are one side of a comparison, and only where the type is known: numbers;
-texts beside a plain field, of whose type they become; literals that are cast. All others are
-part of the template.
+texts beside a plain field, of whose type they become; literals that are cast; and only if they are
+values of that type. All others are part of the template.
 
 Thousands of conditions are taken apart, so a text is cut at its literals by one regular
 expression, and the tree is looked at once for each different text that remains.
