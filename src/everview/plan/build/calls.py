@@ -123,8 +123,8 @@ def aggregate(context: Context, relation: Relation, tree: exp.Expr, name: str) -
 
 
 def _way(function: str, arguments: Sequence[Expr]) -> Way:
-    if function in EXTREMES:
-        return Way.EXTREME
+    if function in EXTREMES:  # lists and structs are kept in another order than DuckDB's
+        return Way.EXTREME if all(one.type.is_scalar for one in arguments) else Way.GENERAL
     kept = function == "count" or all(kept_as(one.type) for one in arguments)
     return Way.SUM if function in SUMS and kept else Way.GENERAL
 
