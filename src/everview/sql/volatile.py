@@ -68,13 +68,9 @@ _SESSION = re.compile(
 
 _NOT_CONSISTENT = ("reservoir_quantile", "version", "current_user", "session_user", "current_role", "user")
 """What DuckDB calls consistent, or has as a macro or a keyword, and is not."""
-<<<<<<< HEAD
 KEYWORDS = ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_catalog")
-=======
-_KEYWORDS = ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_catalog")
-_WORDS = frozenset({*_KEYWORDS, "current_user", "session_user", "current_role", "user"})
+_WORDS = frozenset({*KEYWORDS, "current_user", "session_user", "current_role", "user"})
 """What is volatile without parentheses."""
->>>>>>> dialects
 
 
 def reason_of(name: str) -> Reason:
