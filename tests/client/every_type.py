@@ -35,6 +35,12 @@ SCALARS: dict[str, tuple[str, ...]] = {
     "TIME": ("'00:00:00'", "'23:59:59.999999'"),
     "TIMESTAMP": ("'0001-01-01 00:00:00'", "'9999-12-31 23:59:59.999999'"),
     "TIMESTAMPTZ": ("'0001-01-01 00:00:00+00'", "'9999-12-31 23:59:59.999999+00'"),
+    "TIMESTAMP_S": ("'0001-01-01 00:00:00'", "'9999-12-31 23:59:59'"),
+    "TIMESTAMP_MS": ("'0001-01-01 00:00:00'", "'9999-12-31 23:59:59.999'"),
+    "TIMESTAMP_NS": ("'1677-09-21 00:12:44'", "'2262-04-11 23:47:16'", "'2000-01-01 00:00:00.123456'"),
+    "TIMETZ": ("'00:00:00-15:59:59'", "'23:59:59.999999+15:59'", "'12:00:00+00'", "'12:00:00.5-01'"),
+    "BIT": ("'0'", "'111111111'", "'00000000'"),
+    "ENUM('small', 'it''s', '')": ("'small'", "'it''s'", "''"),
     "INTERVAL": ("'0 days'", "'-1 day 36 hours'", "'1 microsecond'", "'1 year 2 months 3 days 04:05:06.789'"),
     "UUID": ("'00000000-0000-0000-0000-000000000000'", "'ffffffff-ffff-ffff-ffff-ffffffffffff'"),
     "JSON": ("'{\"a\": [1, null]}'", "'1'"),
@@ -47,6 +53,8 @@ def _nested() -> dict[str, tuple[str, ...]]:
     for kind, values in SCALARS.items():
         casts = [f"CAST({value} AS {kind})" for value in values]
         found[f"{kind}[]"] = ("[]", f"[{casts[0]}, NULL, {casts[-1]}]")
+        found[f"{kind}[2]"] = (f"[{casts[0]}, {casts[-1]}]", f"[NULL, {casts[0]}]")
+        found[f"TUPLE({kind}, VARCHAR)"] = (f"({casts[-1]}, 'x')", "(NULL, 'y')")
         found[f"STRUCT(a {kind}, b INTEGER)"] = (f"{{'a': {casts[0]}, 'b': NULL}}", "{'a': NULL, 'b': 1}")
         found[f"MAP(VARCHAR, {kind})"] = ("MAP([], [])", f"MAP {{'x': {casts[-1]}, 'y': NULL}}")
         if kind not in ("REAL", "DOUBLE"):  # NaN is another key every time in Python
@@ -54,6 +62,9 @@ def _nested() -> dict[str, tuple[str, ...]]:
     found["STRUCT(a HUGEINT[], b MAP(UUID, INTERVAL[]))[]"] = (
         "[{'a': [1::HUGEINT, NULL], 'b': MAP {'00000000-0000-0000-0000-000000000001'::UUID: [INTERVAL 2 MONTH]}}]",
     )
+    found["TUPLE(INTEGER, TUPLE(INTEGER, VARCHAR))[]"] = ("[(1, (1, 'x')), NULL]",)
+    found["STRUCT(a INTEGER, b STRUCT(c INTEGER, d INTEGER))"] = ("(1, (1, 2))",)
+    found["INTEGER[2][3]"] = ("[[1, 2], NULL, [3, NULL]]",)
     found["MAP(INTEGER[], VARCHAR)"] = ("MAP {[1, NULL]: 'x'}",)
     found["MAP(STRUCT(a HUGEINT), MAP(INTEGER[], INTERVAL))"] = ("MAP {{'a': 1}: MAP {[1]: INTERVAL 1 DAY}}",)
     return found

@@ -99,6 +99,11 @@ def test_arrow_tables_are_those_of_duckdb(read: Read, db: everview.Database, pla
         if _holds(kind, Kind.UHUGEINT):
             assert "decimal256(39, 0)" in str(ours[name].type), "DuckDB's decimals of 128 bits turn negative"
             continue
+        if _holds(kind, Kind.TIMETZ):  # DuckDB's Arrow tables drop the offsets
+            if kind.is_scalar:
+                texts = plain.execute(f"SELECT CAST({name} AS VARCHAR) FROM every ORDER BY id").fetchall()
+                assert [(text,) for text in ours[name].to_pylist()] == texts
+            continue
         assert ours[name].type == theirs[name].type, kind
         assert same(ours[name].to_pylist(), theirs[name].to_pylist()), kind
 
@@ -107,7 +112,7 @@ def _holds(kind: Type, wanted: Kind) -> bool:
     return kind.kind is wanted or any(_holds(child, wanted) for _, child in kind.children)
 
 
-INEXACT = (Kind.HUGEINT, Kind.UHUGEINT, Kind.DECIMAL)
+INEXACT = (Kind.HUGEINT, Kind.UHUGEINT, Kind.DECIMAL, Kind.TIMETZ)
 """Kinds that DuckDB has floats, or nothing, for."""
 
 

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 import pytest
 from sqlglot import exp
@@ -206,3 +207,22 @@ def test_a_lookup_finds_what_a_scan_finds(keyed: everview.Database, constant: st
     keyed.sql("INSERT INTO orders SELECT i, 0 FROM range(-10, 10) AS r (i)")
     by_key = keyed.sql(f"SELECT id FROM orders WHERE id = {constant}").rows()
     assert by_key == keyed.sql(f"SELECT id FROM (SELECT * FROM orders OFFSET 0) AS o WHERE id = {constant}").rows()
+
+
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
+def test_rows_are_found_by_moments_that_python_has_not(kind: str, db: everview.Database) -> None:
+    db.sql(f"CREATE TABLE t (d {kind} PRIMARY KEY, n INTEGER)")
+    moments = ["infinity", "-infinity", "2000-01-01"]
+    moments += ["2000-01-01 00:00:00.000000001"] if kind == "TIMESTAMP_NS" else ["20000-01-01", "9999-12-31"]
+    for number, moment in enumerate(moments):
+        db.sql(f"INSERT INTO t VALUES ('{moment}', {number})")
+    for number, moment in enumerate(moments):
+        assert db.sql(f"SELECT n FROM t WHERE d = '{moment}'::{kind}").rows() == [(number,)]
+        assert db.sql(f"SELECT n FROM t WHERE d = '{moment}'").rows() == [(number,)]
+
+
+def test_parameters_may_have_offsets_and_nanoseconds(db: everview.Database) -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=1, minutes=30))
+    noon = datetime.time(12, tzinfo=zone)
+    moment = pd.Timestamp("2020-01-01 00:00:00.123456789")
+    assert db.sql("SELECT ?, typeof(?), ?", [noon, noon, moment]).rows() == [(noon, "TIME WITH TIME ZONE", moment)]

@@ -118,9 +118,7 @@ def test_a_family_is_tried_once(db: everview.Database, monkeypatch: pytest.Monke
 OWN_WORDS = [
     "SELECT str[1] AS first, str[1:2] AS two FROM t",
     "SELECT str[1] FROM main.t",
-    "WITH RECURSIVE r(k, v) USING KEY (k, max(v)) AS (SELECT a, b FROM t UNION SELECT k, v FROM r) SELECT * FROM r",
     "SELECT t.id, u.c FROM t JOIN u NEAREST 1 BY DISTANCE abs(t.b - u.c) WHERE u.c = 5 -- a comment",
-    "VALUES (1, 'a'), (2, 'b') ORDER BY 1 DESC LIMIT 1",
     "SELECT finalize(sum(a) EXPORT_STATE) AS s FROM t",
 ]
 
@@ -129,8 +127,7 @@ OWN_WORDS = [
 def test_what_is_not_read_as_duckdb_reads_it_is_evaluated_in_its_own_words(db: everview.Database, query: str) -> None:
     db.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
     assert db.catalog.view("v").verbatim
-    if "FROM" in query:
-        follows_duckdb(db, "v", query)
+    follows_duckdb(db, "v", query)
 
 
 def test_a_select_in_its_own_words(db: everview.Database) -> None:

@@ -27,6 +27,8 @@ VIEWS = {
     "by_interval_down": "SELECT id, i FROM t ORDER BY i DESC NULLS LAST, id LIMIT 4",
     "by_list": "SELECT id, l FROM t ORDER BY l, id LIMIT 4",
     "by_list_down": "SELECT id, l FROM t ORDER BY l DESC NULLS LAST, id LIMIT 4",
+    "by_nested": "SELECT id, n FROM t ORDER BY n, id LIMIT 4",
+    "by_nested_down": "SELECT id, n FROM t ORDER BY n DESC, id LIMIT 4",
     "by_map": "SELECT id, m FROM t ORDER BY m DESC, id LIMIT 4",
     "numbered": "SELECT id, row_number() OVER (ORDER BY s, id) AS r, rank() OVER (ORDER BY i DESC) AS q FROM t",
     "distinct_ones": "SELECT g, count(DISTINCT s) AS a, count(DISTINCT i) AS b, max(DISTINCT s) AS c FROM t GROUP BY g",
@@ -68,7 +70,8 @@ class _Values:
         struct = f"{{'a': {self.choice('NULL', 1, 2, -3)}, 'b': {self.choice('NULL', repr(''), repr('a'), repr('A'))}}}"
         items = f"[{', '.join(self.number() for _ in range(self._rng.randint(0, 3)))}]"
         mapped = self.choice("NULL", "MAP([], [])", "MAP {'a': 1}", "MAP {'a': NULL}", "MAP {'b': 0}")
-        nested = f"{{'i': {self.choice('NULL', 'to_days(1)', 'to_months(1)')}, 'd': {self.number()}}}"
+        inside = self.choice("NULL", "to_days(31)", "to_days(30)", "to_months(1)", self.interval())
+        nested = f"{{'i': {inside}, 'd': {self.number()}}}"
         columns = [self.choice("NULL", 1, 2), self.choice("NULL", struct), self.choice("NULL", items), mapped]
         return ", ".join([self.choice(*range(20)), *columns, self.interval(), nested])
 

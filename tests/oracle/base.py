@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from everview.change.frontier import Frontier, Position
 from everview.change.schema import Schema
-from tests.oracle.maintained import database
+from tests.oracle.maintained import content, database
 from tests.oracle.script import Write
 
 Rows = dict[tuple[str, ...], dict[str, str]]
@@ -63,7 +63,7 @@ class Base:
                     connection.execute(f"INSERT INTO {name} ({', '.join(columns)}) VALUES {', '.join(values)}")
             for name, query in queries:
                 connection.execute(f"CREATE TABLE {name} AS {query}")
-            return {name: connection.table(name).to_arrow_table() for name, _ in queries}
+            return {name: content(connection, name) for name, _ in queries}
 
 
 @contextmanager

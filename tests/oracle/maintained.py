@@ -20,7 +20,9 @@ import pyarrow as pa
 from everview.catalog import Catalog
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
+from everview.change.types import TIMESTAMP_NS, parse_type
 from everview.operators.bound import QUARANTINE, BoundPlan
+from everview.operators.evaluation import one_array
 from everview.operators.quarantine import Unvalued, listed
 from everview.operators.runner import Outcome, Runner
 from everview.operators.view_reader import ViewReader
@@ -29,6 +31,8 @@ from everview.sql.namespace import Names, Relation
 from everview.sql.settings import connect
 from everview.store.contract import BaseTable, Begun, StateTable
 from everview.store.embedded.store import EmbeddedStore
+from everview.store.fitting import fit
+from everview.store.registering import register, unregister
 
 GROUP = "main"
 
@@ -112,13 +116,13 @@ class Maintained:
         with connect() as connection:
             for name, table in self.tables.items():
                 rows = pa.Table.from_batches(self.store.table(table).scan(), schema=table.schema.arrow)
-                connection.register(f"rows_{name}", rows.select([column.name for column in table.schema.shown]))
+                register(connection, f"rows_{name}", rows.select([column.name for column in table.schema.shown]))
                 connection.execute(f'CREATE TABLE "{name}" AS SELECT * FROM "rows_{name}"')
             found: dict[str, pa.Table] = {}
             for name, query in self.queries.items():
                 connection.execute(f'CREATE TABLE "{name}" AS {query}')
                 if names is None or name in names:
-                    found[name] = connection.table(name).to_arrow_table()
+                    found[name] = content(connection, name)
             return found
 
     def differences(self) -> dict[str, str]:
@@ -136,6 +140,14 @@ class Maintained:
 
     def close(self) -> None:
         self.store.close()
+
+
+def content(connection: duckdb.DuckDBPyConnection, name: str) -> pa.Table:
+    """The rows of a table in DuckDB, in the Arrow types that Everview has for its columns."""
+    rows = connection.table(name).to_arrow_table()
+    kinds = [parse_type(row[1]) for row in connection.execute(f'DESCRIBE "{name}"').fetchall()]
+    columns = [fit(one_array(column), kind) for column, kind in zip(rows.columns, kinds, strict=True)]
+    return pa.table(columns, names=rows.column_names)
 
 
 @functools.cache
@@ -157,19 +169,22 @@ def difference(expected: pa.Table, found: pa.Table) -> str:
 def bag(rows: pa.Table) -> Counter[tuple[object, ...]]:
     """Rows with how often they stand there, values as something that can be compared."""
     connection = _connection()
-    connection.register("rows", rows)
-    names = [f'"{name}"' for name in rows.column_names]
+    register(connection, "rows", rows)
+    names = [
+        f'CAST("{field.name}" AS VARCHAR)' if field.type == TIMESTAMP_NS.arrow else f'"{field.name}"'
+        for field in rows.schema  # Python has no nanoseconds
+    ]
     found = connection.sql(f"SELECT {', '.join(names)} FROM rows").fetchall()
-    connection.unregister("rows")
+    unregister(connection, "rows", rows)
     return Counter(tuple(comparable(value) for value in row) for row in found)
 
 
 def types(rows: pa.Table) -> list[tuple[str, str]]:
     """The columns and what DuckDB calls their types."""
     connection = database()
-    connection.register("rows", rows)
+    register(connection, "rows", rows)
     found = [(row[0], row[1]) for row in connection.execute("DESCRIBE rows").fetchall()]
-    connection.unregister("rows")
+    unregister(connection, "rows", rows)
     return found
 
 

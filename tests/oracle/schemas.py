@@ -39,18 +39,31 @@ VALUES: dict[str, tuple[str, ...]] = {
     "TIME": ("'00:00:00'", "'12:30:00.000001'"),
     "TIMESTAMP": ("'1969-12-31 23:59:59.5'", "'2024-01-01 00:30:00'", "'2024-01-01 01:00:00'", "'2024-01-01 02:10:00'"),
     "TIMESTAMP WITH TIME ZONE": ("'1969-12-31 23:59:59.5+00'", "'2024-01-01 00:30:00+00'"),
+    "TIMESTAMP_S": ("'1969-12-31 23:59:59'", "'2024-01-01 00:30:00'", "'infinity'"),
+    "TIMESTAMP_MS": ("'1969-12-31 23:59:59.999'", "'2024-01-01 00:30:00'"),
+    "TIMESTAMP_NS": ("'1969-12-31 23:59:59.999999999'", "'2024-01-01 00:30:00'", "'2024-01-01 00:30:00.000000001'"),
+    "TIME WITH TIME ZONE": ("'12:00:00+00'", "'13:00:00+01'", "'24:00:00-02'", "'00:00:00.5+15:59:59'"),
+    "BIT": ("'0'", "'00'", "'1'", "'10101010'", "'000000001'"),
+    "ENUM('small', 'large', 'a')": ("'small'", "'large'", "'a'"),
     "INTERVAL": ("'1 month'", "'30 days'", "'1 hour'"),
     "UUID": ("'00000000-0000-0000-0000-000000000001'", "'ffffffff-0000-0000-0000-000000000002'"),
     "JSON": ("'{\"a\": 1}'", "'[1, 2]'", "'null'"),
     "INTEGER[]": ("[]", "[1]", "[2, NULL]", "[0, 0, 3]"),
     "STRUCT(a INTEGER, b VARCHAR)": ("{'a': 1, 'b': 'p'}", "{'a': NULL, 'b': 'q'}"),
     "MAP(VARCHAR, INTEGER)": ("MAP {'p': 1}", "MAP {}"),
+    "INTEGER[2]": ("[0, 1]", "[1, 0]", "[1, 1]"),
+    "TUPLE(INTEGER, VARCHAR)": ("(1, 'p')", "(NULL, 'q')", "(1, 'q')"),
+    "STRUCT(t TIME WITH TIME ZONE, i INTERVAL)": (
+        "{'t': '12:00:00+00', 'i': '1 month'}",
+        "{'t': '13:00:00+01', 'i': '30 days'}",
+        "{'t': NULL, 'i': '1 hour'}",
+    ),
 }
 
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 NUMBERS = (*WHOLE, "HUGEINT", "REAL", "DOUBLE", "DECIMAL(9,2)", "DECIMAL(30,4)")
-NESTED = ("INTEGER[]", "STRUCT(a INTEGER, b VARCHAR)", "MAP(VARCHAR, INTEGER)")
-ORDERED = tuple(kind for kind in VALUES if kind not in (*NESTED, "JSON", "INTERVAL"))
+NESTED = tuple(kind for kind in VALUES if "[" in kind or kind.startswith(("STRUCT", "MAP", "TUPLE")))
+ORDERED = tuple(kind for kind in VALUES if kind not in ("JSON", "INTERVAL") and "INTERVAL" not in kind)
 
 KEYS: dict[str, tuple[str, ...]] = {
     "INTEGER": tuple(map(str, range(-2, 10))),
@@ -63,6 +76,11 @@ KEYS: dict[str, tuple[str, ...]] = {
     "BOOLEAN": VALUES["BOOLEAN"],
     "HUGEINT": VALUES["HUGEINT"],
     "BLOB": VALUES["BLOB"],
+    "TIMESTAMP_NS": VALUES["TIMESTAMP_NS"],
+    "TIMESTAMP_S": VALUES["TIMESTAMP_S"],
+    "TIME WITH TIME ZONE": VALUES["TIME WITH TIME ZONE"],
+    "BIT": VALUES["BIT"],
+    "ENUM('small', 'large', 'a')": VALUES["ENUM('small', 'large', 'a')"],
     "DOUBLE": ("0.0", "0.125", "'inf'", "'-inf'"),
 }
 

@@ -7,14 +7,17 @@ says why there is no such view, and anything else is a defect.
 
 from __future__ import annotations
 
+import contextlib
 import random
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import duckdb
 
 from everview.errors import EverviewError
-from tests.oracle.played import Wrong, played
+from tests.oracle.played import Played, Wrong
 from tests.oracle.schemas import VALUES, History, Table
 from tests.oracle.script import Script, View
 
@@ -45,19 +48,26 @@ def verdict(
     epochs = tuple(History(rng, list(tables), dict(values)).epochs(EPOCHS))
     script = Script(tuple(map(str, tables)), (View("v", query, plain or query),), epochs)
     try:
-        with played(script) as found:
-            quarantined = False
-            for epoch in script.epochs:
-                try:
-                    found.epoch(epoch)
-                except duckdb.Error as error:
-                    if not found.maintained.quarantine():
-                        return Verdict("wrong", f"DuckDB fails ({error}), and nothing is in quarantine")
-                    quarantined = True
-            return Verdict("quarantined" if quarantined else "right")
+        with tempfile.TemporaryDirectory() as path:
+            try:
+                found = Played(Path(path) / "store", script)
+            except EverviewError as error:
+                return Verdict("refused", str(error))
+            with contextlib.closing(found):
+                return _played(found)
     except Wrong as error:
         return Verdict("wrong", str(error))
-    except EverviewError as error:
-        return Verdict("refused", str(error))
     except Exception as error:
         return Verdict("crashed", f"{type(error).__name__}: {error}")
+
+
+def _played(found: Played) -> Verdict:
+    quarantined = False
+    for epoch in found.script.epochs:
+        try:
+            found.epoch(epoch)
+        except duckdb.Error as error:
+            if not found.maintained.quarantine():
+                return Verdict("wrong", f"DuckDB fails ({error}), and nothing is in quarantine")
+            quarantined = True
+    return Verdict("quarantined" if quarantined else "right")

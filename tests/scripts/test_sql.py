@@ -45,7 +45,7 @@ def printed(statement: Statement, indent: str = "") -> str:
     lines = [f"{indent}{type(statement).__name__} at {statement.at}"]
     for field in dataclasses.fields(statement):
         value = getattr(statement, field.name)
-        if field.name in ("text", "at", "source") or value in (None, False, (), {}):
+        if field.name in ("text", "at", "source", "words") or value in (None, False, (), {}):
             continue
         shown = "\n" + printed(value, indent + "    ") if isinstance(value, Statement) else f" {plain(value)}"
         lines.append(f"{indent}  {field.name}:{shown}")

@@ -9,6 +9,7 @@ import pickle
 import uuid
 from collections.abc import Iterator
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 import numpy as np
@@ -301,6 +302,7 @@ def test_a_parameter_is_its_value_in_every_dialect(
         ([1, None], "INTEGER[]"),
         (("a",), "VARCHAR[]"),
         ({"a b": 0.5, "c": [1]}, 'STRUCT("a b" DOUBLE, c INTEGER[])'),
+        (datetime.time(1, tzinfo=datetime.UTC), "TIME WITH TIME ZONE"),
     ],
 )
 def test_a_parameter_has_the_type_of_its_value(engine: duckdb.DuckDBPyConnection, value: object, type: str) -> None:
@@ -323,7 +325,7 @@ def test_text_that_looks_like_sql_stays_text() -> None:
     "value",
     [
         *[object(), {1, 2}, {}, {1: 2}, [object()], 1j, 2**128, -(2**127) - 1, "\ud800"],
-        *[decimal.Decimal("NaN"), decimal.Decimal("1E39"), datetime.time(1, tzinfo=datetime.UTC)],
+        *[decimal.Decimal("NaN"), decimal.Decimal("1E39"), datetime.time(1, tzinfo=ZoneInfo("Europe/Rome"))],
     ],
 )
 def test_a_value_without_a_type_is_refused(value: object) -> None:

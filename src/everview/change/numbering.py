@@ -5,7 +5,7 @@ appear, so that a group is a number and a table of groups is an array.
 
 A column is one or more **words** of 64 bits, equal where its values are: the bits of a number (so
 0.0 and −0.0 are two values, and equal NaNs are one), the number of a text among the texts of the
-column, the words of a struct's fields; of a list, the number of the bytes of its items' numbers.
+column, the words of a struct's fields or an array's items; of a list, the number of the bytes of its items' numbers.
 Rows of several words are mixed into one, which is numbered, and compared with the first row of
 their number: where two different rows were mixed into the same, pairs of words are numbered one
 after the other instead, which is slower and always right.
@@ -113,6 +113,8 @@ def _pair_by_pair(words: Sequence[Word]) -> Numbers:
 def _one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
+    if not column.num_chunks:
+        return pa.nulls(0, column.type)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
@@ -128,6 +130,9 @@ def _words(column: pa.Array | pa.ChunkedArray) -> list[Word]:
         found = [word for field in values.flatten() for word in _words(field)]
     elif pa.types.is_list(kind) or pa.types.is_map(kind):
         found = _words_of_bytes(_lists(values))
+    elif pa.types.is_fixed_size_list(kind):
+        items = values.values.slice(values.offset * kind.list_size, len(values) * kind.list_size)
+        found = [part for word in _words(items) for part in word.reshape(-1, kind.list_size).T]
     elif pa.types.is_boolean(kind):
         found = [values.cast(pa.uint8()).fill_null(0).to_numpy().astype(np.uint64)]
     elif _width(kind):

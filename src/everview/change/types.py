@@ -20,7 +20,6 @@ DuckDB's type of a bare NULL, ``"NULL"``, is held as INTEGER: a column that is a
 
 from __future__ import annotations
 
-import enum
 import functools
 import re
 from collections.abc import Iterator
@@ -28,113 +27,27 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from everview.change.kinds import (
+    ARROW,
+    FLOATS,
+    INTEGERS,
+    NESTED,
+    RECORDS,
+    SIGNED,
+    TEXTS,
+    UNSIGNED,
+    WIDTH,
+    Kind,
+)
 from everview.errors import DefinitionError
 
-
-class Kind(enum.Enum):
-    """The families of types; the value is the SQL name."""
-
-    BOOLEAN = "BOOLEAN"
-    TINYINT = "TINYINT"
-    SMALLINT = "SMALLINT"
-    INTEGER = "INTEGER"
-    BIGINT = "BIGINT"
-    HUGEINT = "HUGEINT"
-    UTINYINT = "UTINYINT"
-    USMALLINT = "USMALLINT"
-    UINTEGER = "UINTEGER"
-    UBIGINT = "UBIGINT"
-    UHUGEINT = "UHUGEINT"
-    REAL = "REAL"
-    DOUBLE = "DOUBLE"
-    DECIMAL = "DECIMAL"
-    VARCHAR = "VARCHAR"
-    BLOB = "BLOB"
-    DATE = "DATE"
-    TIME = "TIME"
-    TIMESTAMP = "TIMESTAMP"
-    TIMESTAMPTZ = "TIMESTAMPTZ"
-    TIMESTAMP_S = "TIMESTAMP_S"
-    TIMESTAMP_MS = "TIMESTAMP_MS"
-    TIMESTAMP_NS = "TIMESTAMP_NS"
-    TIMETZ = "TIMETZ"
-    INTERVAL = "INTERVAL"
-    UUID = "UUID"
-    JSON = "JSON"
-    BIT = "BIT"
-    ENUM = "ENUM"
-    LIST = "LIST"
-    STRUCT = "STRUCT"
-    MAP = "MAP"
-    ARRAY = "ARRAY"
-    TUPLE = "TUPLE"
-
-
-SIGNED = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64, Kind.HUGEINT: 128}
-UNSIGNED = {
-    Kind.UTINYINT: 8,
-    Kind.USMALLINT: 16,
-    Kind.UINTEGER: 32,
-    Kind.UBIGINT: 64,
-    Kind.UHUGEINT: 128,
-}
-INTEGERS = SIGNED | UNSIGNED
-FLOATS = frozenset({Kind.REAL, Kind.DOUBLE})
-NESTED = frozenset({Kind.LIST, Kind.STRUCT, Kind.MAP, Kind.ARRAY, Kind.TUPLE})
-RECORDS = frozenset({Kind.STRUCT, Kind.TUPLE})
-"""Kinds whose values have a fixed number of parts, each of a type of its own."""
-TEXTS = frozenset({Kind.VARCHAR, Kind.JSON})
-"""Kinds whose values are UTF-8 text."""
-
-_WIDTH = {
-    Kind.BOOLEAN: 1,
-    Kind.REAL: 4,
-    Kind.DOUBLE: 8,
-    Kind.DATE: 4,
-    Kind.TIME: 8,
-    Kind.TIMESTAMP: 8,
-    Kind.TIMESTAMPTZ: 8,
-    Kind.TIMESTAMP_S: 8,
-    Kind.TIMESTAMP_MS: 8,
-    Kind.TIMESTAMP_NS: 8,
-    Kind.TIMETZ: 8,
-    Kind.INTERVAL: 16,
-    Kind.UUID: 16,
-    **{kind: bits // 8 for kind, bits in INTEGERS.items()},
-}
-
-_HUGEINT = pa.opaque(pa.binary(16), "hugeint", "DuckDB")
-_UHUGEINT = pa.opaque(pa.binary(16), "uhugeint", "DuckDB")
-
-_ARROW: dict[Kind, pa.DataType] = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.TINYINT: pa.int8(),
-    Kind.SMALLINT: pa.int16(),
-    Kind.INTEGER: pa.int32(),
-    Kind.BIGINT: pa.int64(),
-    Kind.HUGEINT: _HUGEINT,
-    Kind.UTINYINT: pa.uint8(),
-    Kind.USMALLINT: pa.uint16(),
-    Kind.UINTEGER: pa.uint32(),
-    Kind.UBIGINT: pa.uint64(),
-    Kind.UHUGEINT: _UHUGEINT,
-    Kind.REAL: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.VARCHAR: pa.string(),
-    Kind.BLOB: pa.binary(),
-    Kind.DATE: pa.date32(),
-    Kind.TIME: pa.time64("us"),
-    Kind.TIMESTAMP: pa.timestamp("us"),
-    Kind.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
-    Kind.TIMESTAMP_S: pa.timestamp("s"),
-    Kind.TIMESTAMP_MS: pa.timestamp("ms"),
-    Kind.TIMESTAMP_NS: pa.timestamp("ns"),
-    Kind.TIMETZ: pa.opaque(pa.binary(8), "time_tz", "DuckDB"),
-    Kind.INTERVAL: pa.month_day_nano_interval(),
-    Kind.UUID: pa.uuid(),
-    Kind.JSON: pa.json_(pa.string()),
-    Kind.BIT: pa.opaque(pa.binary(), "bit", "DuckDB"),
-}
+__all__ = [
+    "BIGINT", "BIT", "BLOB", "BOOLEAN", "DATE", "DOUBLE", "FLOATS", "HUGEINT", "INTEGER", "INTEGERS",
+    "INTERVAL", "JSON", "NESTED", "REAL", "RECORDS", "SIGNED", "SMALLINT", "TEXTS", "TIME", "TIMESTAMP",
+    "TIMESTAMPTZ", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP_S", "TIMETZ", "TINYINT", "UBIGINT", "UHUGEINT",
+    "UINTEGER", "UNSIGNED", "USMALLINT", "UTINYINT", "UUID", "VARCHAR", "Kind", "Type", "array_of", "decimal",
+    "enum_of", "list_of", "map_of", "parse_type", "struct", "tuple_of", "type_of",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,7 +102,7 @@ class Type:
             return 8 if self.precision <= 18 else 16
         if self.kind is Kind.ENUM:
             return next(width for width in (1, 2, 4) if len(self.members) <= 1 << 8 * width)
-        return _WIDTH.get(self.kind)
+        return WIDTH.get(self.kind)
 
     @property
     def is_scalar(self) -> bool:
@@ -217,7 +130,7 @@ class Type:
             return pa.struct([pa.field("", child.arrow) for _, child in self.children])
         if self.kind is Kind.ENUM:
             return pa.opaque(_PLACES[self.width or 4], str(self), "Everview")
-        return _ARROW[self.kind]
+        return ARROW[self.kind]
 
     @property
     def item(self) -> Type:
@@ -277,6 +190,29 @@ INTERVAL = Type(Kind.INTERVAL)
 UUID = Type(Kind.UUID)
 JSON = Type(Kind.JSON)
 BIT = Type(Kind.BIT)
+
+
+_BY_ARROW = {arrow: Type(kind) for kind, arrow in ARROW.items()}
+
+
+@functools.lru_cache(maxsize=4096)
+def type_of(arrow: pa.DataType) -> Type:
+    """The type whose columns have this Arrow type, which is one that a :class:`Type` gave."""
+    if isinstance(arrow, pa.MapType):
+        return map_of(type_of(arrow.key_type), type_of(arrow.item_type))
+    if isinstance(arrow, pa.FixedSizeListType):
+        return array_of(type_of(arrow.value_type), arrow.list_size)
+    if isinstance(arrow, pa.ListType):
+        return list_of(type_of(arrow.value_type))
+    if isinstance(arrow, pa.StructType):
+        if all(not field.name for field in arrow):
+            return tuple_of(*(type_of(field.type) for field in arrow))
+        return Type(Kind.STRUCT, children=tuple((field.name, type_of(field.type)) for field in arrow))
+    if isinstance(arrow, pa.Decimal128Type):
+        return decimal(arrow.precision, arrow.scale)
+    if isinstance(arrow, pa.OpaqueType) and arrow.vendor_name == "Everview":
+        return parse_type(arrow.type_name)
+    return _BY_ARROW[arrow]
 
 
 def decimal(precision: int, scale: int = 0) -> Type:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from everview.change.schema import Column
 from everview.check.compare import Comparison
 from everview.sql.settings import closed_at_exit, connect
+from everview.store.registering import register, unregister
 
 PATIENCE = 0.5
 """Seconds after which a query is given up."""
@@ -65,12 +66,12 @@ class Asking:
     @contextmanager
     def _given(self, tables: Mapping[str, pa.Table]) -> Iterator[None]:
         for name, table in tables.items():
-            self._connection.register(name, table)
+            register(self._connection, name, table)
         try:
             yield
         finally:
-            for name in tables:
-                self._connection.unregister(name)
+            for name, table in tables.items():
+                unregister(self._connection, name, table)
 
 
 def _spelled(rows: pa.Table) -> Counter[str] | object:

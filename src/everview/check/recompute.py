@@ -26,6 +26,7 @@ from everview.check.queries import Question, ViewQuery
 from everview.errors import EverviewError
 from everview.sql.settings import connect
 from everview.store.contract import Table
+from everview.store.registering import register, unregister
 
 
 class Rows(Protocol):
@@ -104,6 +105,7 @@ class Workspace:
         self._known: dict[int, Recomputed | Unknown] = {}
         self._connection = connect()
         self._connection.execute(f"SET temp_directory = '{str(folder).replace(chr(39), chr(39) * 2)}'")
+        self._connection.execute("SET enable_external_access = false")
         define_exact_sums(self._connection)
 
     def close(self) -> None:
@@ -219,7 +221,7 @@ class Workspace:
         name = f"temp.__base_{table.id}"
         if table.id not in self._tables:
             self._tables[table.id] = Watched(self._base(table))
-            self._connection.register(name.partition(".")[2], self._tables[table.id])
+            register(self._connection, name.partition(".")[2], self._tables[table.id])
         return name
 
     def _ask(self, query: ViewQuery, question: Question) -> None:
@@ -244,14 +246,14 @@ class Workspace:
         query = recomputed.query
         comparison = Comparison(query.columns, query.key, recomputed.exact, samples)
         names = ", ".join(quoted(column.name) for column in query.columns)
-        self._connection.register("__shown", shown)
+        register(self._connection, "__shown", shown)
         try:
             self._connection.execute(f"CREATE TABLE __found AS SELECT {names} FROM __shown")
             return comparison.of(self._connection, recomputed.table, "__found")
         finally:
             self._connection.execute("DROP TABLE IF EXISTS __found")
             with contextlib.suppress(duckdb.Error):
-                self._connection.unregister("__shown")
+                unregister(self._connection, "__shown", shown)
 
     def rows(self, recomputed: Recomputed) -> list[tuple[object, ...]]:
         """All rows that a view should have, as Python's values."""

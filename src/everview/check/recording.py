@@ -39,6 +39,7 @@ from everview.check.verify import Kept, chosen
 from everview.errors import DefinitionError
 from everview.sql.settings import connect
 from everview.store.contract import Snapshot
+from everview.store.registering import register
 
 
 class Recording:
@@ -71,7 +72,7 @@ class Recording:
             commit = snapshot.committed(one.group)
             if not self._seen or self._seen[-1][0] != commit.epoch:
                 with connect() as connection:
-                    connection.register("shown", self._kept.rows(one, snapshot))
+                    register(connection, "shown", self._kept.rows(one, snapshot))
                     rows = connection.sql("FROM shown").fetchall()
                 shown = by_key(ViewQuery(one, definitions), rows)
                 self._seen.append((commit.epoch, commit.frontier, shown))

@@ -24,6 +24,7 @@ from everview.sql.long_intervals import carried
 from everview.sql.settings import connect
 from everview.store.columns import one_array
 from everview.store.fitting import fit
+from everview.store.registering import register, unregister
 
 BATCH = 8192
 """Rows that are computed at a time."""
@@ -87,7 +88,7 @@ class Answer:
         self._sources = dict(sources)
         try:
             for name, source in self._sources.items():
-                self._connection.register(name, source)
+                register(self._connection, name, source)
             self._reader = self._connection.sql(carried(sql, [one.type for one in columns])).to_arrow_reader(BATCH)
         except duckdb.Error as error:
             self.close()
@@ -125,8 +126,8 @@ class Answer:
         if reader is not None:
             reader.close()
         try:
-            for name in self._sources:
-                connection.unregister(name)
+            for name, source in self._sources.items():
+                unregister(connection, name, source)
         except duckdb.Error:
             connection.close()
             return

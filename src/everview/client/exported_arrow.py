@@ -8,6 +8,10 @@ whoever reads a result gets the types of ``duckdb.sql(…).to_arrow_table()`` in
 | HUGEINT | 16 bytes | ``decimal128(38, 0)`` |
 | UHUGEINT | 16 bytes | ``decimal256(39, 0)``; DuckDB's ``decimal128`` turns large values negative |
 | UUID, JSON | Arrow's extension types | ``string`` |
+| TIMETZ | 8 bytes | ``string``; DuckDB's ``time64`` drops the offset |
+| BIT | DuckDB's bytes | ``binary``, the same bytes: the number of padding bits, and the bits |
+| TUPLE | a struct without names | a struct of ``element1``, ``element2``, … |
+| ENUM | places of the members | a dictionary of strings |
 
     >>> exported(to_arrow([7, None], parse_type("HUGEINT")), parse_type("HUGEINT")).type
     Decimal128Type(decimal128(38, 0))
@@ -25,6 +29,7 @@ import pyarrow as pa
 
 from everview.change.schema import Column
 from everview.change.types import Kind, Type
+from everview.store import timetz
 from everview.store.columns import Mask, nulls_of, raw_values
 from everview.store.rewriting import Rewrite, Scalar
 
@@ -99,8 +104,30 @@ NUMBERS: dict[Kind, Scalar] = {
     Kind.UHUGEINT: (lambda _: _UNSIGNED_HUGE, _unsigned_huge),
 }
 """Integers as the decimals that everybody reads."""
+
+
+def _timetz(array: pa.Array, sql: Type) -> pa.Array:
+    """Texts as DuckDB writes them: its own export drops the offset."""
+    return pa.array(
+        [None if bits is None else timetz.text_of(bits) for bits in array.storage.view(pa.int64()).to_pylist()],
+        pa.string(),
+    )
+
+
+def _enum(array: pa.Array, sql: Type) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(array.storage, pa.array(sql.members, pa.string()))
+
+
 _TEXTS: dict[Kind, Scalar] = {
     Kind.UUID: (lambda _: pa.string(), _uuid),
     Kind.JSON: (lambda _: pa.string(), lambda array, _: array.storage),
 }
-_EXPORTED = Rewrite(NUMBERS | _TEXTS)
+PLAIN: dict[Kind, Scalar] = {
+    Kind.TIMETZ: (lambda _: pa.string(), _timetz),
+    Kind.ENUM: (lambda sql: pa.dictionary(sql.arrow.storage_type, pa.string()), _enum),
+    Kind.BIT: (lambda _: pa.binary(), lambda array, _: array.storage),
+}
+"""What Arrow has no type for, as everybody reads it."""
+PARTS = "element{}"
+"""What DuckDB calls the parts of a TUPLE."""
+_EXPORTED = Rewrite(NUMBERS | _TEXTS | PLAIN, parts=PARTS)

@@ -9,7 +9,8 @@ DuckDB raises an error or loses digits: there the values stay exact.
 | ``rows()``: dates and times beyond Python's | text; infinity is Python's last or first | |
 | ``df()``: integers with nulls | ``Int32``, ``Int64``, … | |
 | ``df()``: HUGEINT, DECIMAL | ``float64`` | Python's ints and Decimals if a float rounds one of them |
-| ``df()``: UHUGEINT, extreme INTERVAL, DATE | | the values of ``rows()`` |
+| ``df()``: UHUGEINT, TIMETZ, extreme INTERVAL, DATE | | the values of ``rows()`` |
+| ``rows()``: TIMESTAMP_NS | ``datetime`` | a pandas ``Timestamp`` if there are nanoseconds |
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from everview.change.types import NESTED, Kind, Type
+from everview.change.types import NESTED, RECORDS, Kind, Type
 from everview.errors import ValueTypeError
 from everview.sql.settings import closed_at_exit
-from everview.store.columns import list_items, nulls_of, raw_values, to_python
+from everview.store.columns import list_items, nulls_of, one_array, raw_values, to_python
+from everview.store.registering import register, unregister
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -40,7 +42,7 @@ Convert = Callable[[Any], Any]
 _EXACT_DIGITS = 15
 """Every decimal number of so many digits comes back from a double as it went in."""
 _EXACT_INTEGER = 1 << 53
-_NEVER_IN_FRAMES = frozenset({Kind.UHUGEINT})
+_NEVER_IN_FRAMES = frozenset({Kind.UHUGEINT, Kind.TIMETZ})
 """Kinds that DuckDB has no pandas column for."""
 
 
@@ -75,7 +77,10 @@ def _conversion(sql: Type) -> Convert | None:
     parts = [_or_null(convert) for convert in inner]
     if sql.kind is Kind.STRUCT:
         return lambda value: {name: part(one) for part, (name, one) in zip(parts, value.items(), strict=True)}
-    return lambda value: [parts[0](one) for one in value]
+    if sql.kind is Kind.TUPLE:
+        return lambda value: tuple(part(one) for part, one in zip(parts, value, strict=True))
+    build: Convert = tuple if sql.kind is Kind.ARRAY else list
+    return lambda value: build(parts[0](one) for one in value)
 
 
 def _or_null(convert: Convert | None) -> Convert:
@@ -100,7 +105,7 @@ def frame(table: pa.Table, columns: Sequence[ResultColumn]) -> pd.DataFrame:
     import pandas as pd
 
     names = _distinct([column.name for column in columns])
-    arrays = [chunks.combine_chunks() for chunks in table.columns]
+    arrays = [one_array(column.chunks) if column.num_chunks else pa.nulls(0, column.type) for column in table.columns]
     parts = {at: array for at, array in enumerate(arrays) if _fits_a_frame(array, columns[at].type)}
     try:
         series = _defaults().series(parts)
@@ -143,7 +148,7 @@ def _leaves(array: pa.Array, sql: Type) -> Iterator[tuple[pa.Array, Type]]:
     """The scalar columns that a column is made of."""
     if sql.kind not in NESTED:
         yield array, sql
-    elif sql.kind is Kind.STRUCT:
+    elif sql.kind in RECORDS:
         for part, (_, child) in zip(array.flatten(), sql.children, strict=True):
             yield from _leaves(part, child)
     else:
@@ -202,11 +207,11 @@ class _Defaults:
         table = pa.table([*arrays.values()], names=[f"c{at}" for at in arrays])
         with self._lock:
             connection = self._opened()
-            connection.register("leaving", table)
+            register(connection, "leaving", table)
             try:
                 return ask(connection.sql("FROM leaving"))
             finally:
-                connection.unregister("leaving")
+                unregister(connection, "leaving", table)
 
     def close(self) -> None:
         """Nothing can be asked any more."""

@@ -19,6 +19,7 @@ INTEGER key, and anything on a floating-point key, is left to the scan.
 
 from __future__ import annotations
 
+import datetime
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +35,11 @@ MOST = 1_000
 """Keys or prefixes that are looked up one by one; of more, the table is scanned."""
 
 _PLAIN_JOINS = frozenset({"", "INNER", "CROSS", "OUTER"})
+_ENDS: tuple[object, ...] = (
+    *(datetime.date.min, datetime.date.max, datetime.datetime.min, datetime.datetime.max),
+    *(end.replace(tzinfo=datetime.UTC) for end in (datetime.datetime.min, datetime.datetime.max)),
+)
+"""What DuckDB gives to Python for infinity."""
 _MOMENTS = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
 
 
@@ -122,13 +128,22 @@ def _values(constants: Sequence[exp.Expr], kind: Type) -> list[object] | None:
         exact = all(_exact(kind, parse_type(text)) for text in {one["type"] for one in found})
     except DefinitionError:
         return None
-    return [one["value"] for one in found] if exact else None
+    values = [one["value"] for one in found]
+    return values if exact and all(_is_faithful(value, kind) for value in values) else None
+
+
+def _is_faithful(value: object, kind: Type) -> bool:
+    """Whether Python's value is what DuckDB compares: infinity comes as the last day of all, a date beyond it
+    as text."""
+    if kind.kind in _MOMENTS or kind.kind in (Kind.TIME, Kind.TIMETZ, Kind.TIMESTAMP_S, Kind.TIMESTAMP_MS):
+        return not isinstance(value, str) and value not in _ENDS
+    return True
 
 
 def _exact(kind: Type, compared: Type) -> bool:
     """Whether equal as DuckDB compares them means equal in the key's type."""
     if kind == compared:
-        return kind.kind not in (Kind.REAL, Kind.DOUBLE, Kind.INTERVAL, Kind.JSON)
+        return kind.kind not in (Kind.REAL, Kind.DOUBLE, Kind.INTERVAL, Kind.JSON, Kind.TIMESTAMP_NS)
     numbers = {*INTEGERS, Kind.DECIMAL}
     if kind.kind in numbers:
         return compared.kind in numbers or compared.kind is Kind.VARCHAR

@@ -19,10 +19,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
-from everview.catalog import Catalog, GroupKind, Maintained, ViewStatus
+from everview.catalog import Catalog, Draft, GroupKind, IndexDefinition, Maintained, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
-from everview.errors import DamagedEntryError, DeadlineError, LeaseTakenError
+from everview.client.groups import leave_group
+from everview.errors import DamagedEntryError, DeadlineError, EverviewError, LeaseTakenError
 from everview.maintain import Maintainer
 from everview.maintain.asks import ask
 from everview.maintain.rebuilding import ask_rebuild, asked_rebuilds
@@ -32,6 +35,10 @@ from everview.store.contract import Store
 _POLL = 0.005
 
 
+_Created: TypeAlias = tuple[Maintained, ViewDefinition | None]
+"""What was recorded, and the view that it replaces."""
+
+
 class Maintenance:
     """What the client asks of the maintenance of views."""
 
@@ -39,24 +46,73 @@ class Maintenance:
         self._store = store
         self._catalog = catalog
         self._maintainer = Maintainer(store, catalog)
-        self._waiting = False
+        self._created: list[_Created] = []
 
-    def created(self, found: Maintained, compiled: CompiledView | None = None) -> None:
-        """A view or an index was recorded, or recorded anew under its old id. What it compiled to
-        may be told, to spare compiling it again."""
-        self._waiting = True
+    def created(
+        self, found: Maintained, compiled: CompiledView | None = None, replaced: ViewDefinition | None = None
+    ) -> None:
+        """A view or an index was recorded, or recorded under the id of the one that it replaces. What it
+        compiled to may be given, to spare compiling it again."""
+        self._created.append((found, replaced))
         if compiled is not None:
             self._maintainer.plans.learn(found, compiled.input)
 
     def settle(self) -> None:
-        """Build what was recorded, all of it together, where nobody maintains the store's views."""
-        if not self._waiting:
+        """Build what was recorded, all of it together, where nobody maintains the store's views. What cannot
+        be built is withdrawn: as if it had not been created."""
+        created, self._created = self._created, []
+        if not created:
             return
-        self._waiting = False
+        try:
+            self._build()
+        except Exception as error:
+            self._withdraw(created)
+            if len(created) == 1:
+                raise _unbuilt(created[0][0], error) from error
+            for one in created:
+                self._created.append(self._record(one))
+                self.settle()  # those before the one that fails are created all the same
+
+    def _build(self) -> None:
         with contextlib.suppress(LeaseTakenError), self._maintainer.lease():
             self._maintainer.recover()
             self._maintainer.build()
             self._maintainer.tidy()
+
+    def _withdraw(self, created: Sequence[_Created]) -> None:
+        """Take back what could not be built, the last first: what it replaced is there again."""
+
+        def work(draft: Draft) -> None:
+            for found, replaced in reversed(created):
+                now = draft.find(found.name)
+                if not isinstance(now, ViewDefinition | IndexDefinition) or now.id != found.id:
+                    continue
+                if isinstance(now, ViewDefinition) and replaced is not None:
+                    before = replace(replaced, status=ViewStatus.BUILDING, state=())
+                    draft.replace_view(_in_group(draft, before))
+                    leave_group(draft, now)
+                elif isinstance(now, ViewDefinition):
+                    draft.drop_view(now.name, cascade=True)
+                    leave_group(draft, now)
+                else:
+                    draft.drop_index(now.name)
+
+        self._catalog.change(work)
+        with contextlib.suppress(Exception):  # what is left of the build goes with the next one
+            self._build()
+
+    def _record(self, one: _Created) -> _Created:
+        """Record once more what was withdrawn."""
+        found, replaced = one
+
+        def work(draft: Draft) -> Maintained:
+            fresh = replace(found, status=ViewStatus.BUILDING, state=())
+            if isinstance(fresh, IndexDefinition):
+                return draft.create_index(fresh)
+            fresh = _in_group(draft, fresh)
+            return draft.create_view(fresh) if replaced is None else draft.replace_view(fresh)
+
+        return self._catalog.change(work), replaced
 
     def flush(self, timeout: float | None = None) -> None:
         """Return when every view reflects every write that was acknowledged before the call: by
@@ -124,3 +180,21 @@ class Maintenance:
         return all(one.status is ViewStatus.LIVE for one in found) and all(
             wanted <= self._store.views.committed(group).frontier for group in {one.group for one in found}
         )
+
+
+def _in_group(draft: Draft, view: ViewDefinition) -> ViewDefinition:
+    """The view in its group, or in a new one where it had one for itself, which went with it."""
+    there = any(group.name == view.group for group in draft.groups())
+    return view if there else replace(view, group=draft.fresh_group(GroupKind.LAZY).name)
+
+
+def _unbuilt(found: Maintained, error: Exception) -> EverviewError:
+    """Why something could not be built, as an error of its own."""
+    if isinstance(error, EverviewError):
+        return error
+    kind = "view" if isinstance(found, ViewDefinition) else "index"
+    return EverviewError(
+        f"{kind} {found.name} could not be built",
+        detail=f"{type(error).__name__}: {error}",
+        hint="nothing of it is left; write the query otherwise, and report this: it should have been refused before",
+    )

@@ -9,7 +9,7 @@ words themselves, and what differed is recorded with it. Some answers are no one
 | over the rows that are tried | then |
 |---|---|
 | the words have no answer (a cast that fails, a sum that overflows, too much memory) | milder rows are tried |
-| DuckDB itself answers otherwise when rows come in another order | the number of rows is compared |
+| the order of rows is nondeterministic | what the row key decides is compared, or the number of rows |
 
 Views that differ in constants have one plan and are tried once.
 """
@@ -24,19 +24,24 @@ from dataclasses import dataclass, field
 import duckdb
 import pyarrow as pa
 
-from everview.change.schema import Column
+from everview.change.schema import ROW_ID, Column
 from everview.check.asking import Asking, asking
 from everview.check.sample import LEVELS, Round, Sample
+from everview.check.settled import settled
 from everview.errors import DefinitionError, EverviewError
 from everview.maintain.trial import Trial
 from everview.plan.compile import CompiledView
-from everview.sql.namespace import Namespace, Relation
+from everview.sql.dialects import DEFAULT, reader, to_sql
+from everview.sql.namespace import Namespace, Relation, fold
+from everview.sql.open_orders import open_orders
 from everview.sql.statements import CreateMaterializedView
 from everview.sql.trust import shape
 from everview.sql.words import INPUT, worded
 
 PATIENCE = 1.0
 """Seconds after which no further round is begun."""
+_LONGEST = 400
+"""Characters of what is kept of a failure."""
 _ORDERS = 12
 """In how many orders rows are given to DuckDB where it answers otherwise than the plan."""
 _KNOWN = 1000
@@ -101,8 +106,8 @@ class _Question:
                 pass
             else:
                 return _Question(query.over(_named(query.uses)), view.words.text, query.uses)
-        given = ", ".join(f"{_quoted(name)} AS ({text})" for name, text in _named(compiled.sources).items())
-        around = f"WITH {given} " if given else ""
+        scope = ", ".join(f"{_quoted(name)} AS ({text})" for name, text in _named(compiled.sources).items())
+        around = f"WITH {scope} " if scope else ""
         return _Question(f"{around}SELECT * FROM ({compiled.meaning})", compiled.meaning, compiled.sources)
 
     def answer(self, rows: Mapping[str, pa.Table]) -> pa.Table:
@@ -112,6 +117,12 @@ class _Question:
             for number, source in enumerate(self.sources)
         }
         return asking().answer(self.sql, given)
+
+    def told(self, sql: str, rows: Mapping[str, pa.Table]) -> pa.Table:
+        """DuckDB's answer to another query over the same, hidden keys included."""
+        scope = ", ".join(f"{_quoted(name)} AS ({text})" for name, text in _named(self.sources).items())
+        given = {f"{INPUT}{number}": rows[source.name] for number, source in enumerate(self.sources)}
+        return asking().answer(f"{f'WITH {scope} ' if scope else ''}SELECT * FROM ({sql})", given)
 
 
 def _named(sources: Sequence[Relation]) -> dict[str, str]:
@@ -169,7 +180,7 @@ class _History:
         except DefinitionError:
             raise
         except Exception as error:  # whatever fails in a plan that is tried, the plan is not to be used
-            return f"the plan fails: {type(error).__name__}: {error}".partition("\n")[0]
+            return f"the plan fails: {' '.join(f'{type(error).__name__}: {error}'.split())}"[:_LONGEST]
         self.rounds += 1
         difference = self._difference(asking(), one, expected, found)
         return (
@@ -182,17 +193,35 @@ class _History:
         names = [f"c{number}" for number in range(found.num_columns)]
         if expected.num_columns != found.num_columns:
             return f"it has {found.num_columns} columns, and the answer has {expected.num_columns}"
-        expected, shown = expected.rename_columns(names), found.rename_columns(names)
-        if not duck.differ(names, expected, shown):
+        expected, found = expected.rename_columns(names), found.rename_columns(names)
+        if not duck.differ(names, expected, found):
             return ""
         columns = [Column(name, field.type) for name, field in zip(names, self.compiled.columns, strict=True)]
-        if duck.agree(columns, expected, shown):
+        if duck.agree(columns, expected, found):
+            return ""
+        if self._is_settled(duck, names, one, expected, found):
             return ""
         others = [table for table in self._in_other_orders(one) if table is not None]
         if any(duck.differ(names, expected, other.rename_columns(names)) for other in others):
             counts = {len(expected), *map(len, others)}
             return "" if len(found) in counts or len(counts) > 1 else _words(expected, found)
         return _words(expected, found)
+
+    def _is_settled(self, duck: Asking, names: list[str], one: Round, expected: pa.Table, found: pa.Table) -> bool:
+        """Whether the rows are those of a query that says what the row key decides where its order is
+        nondeterministic; where that cannot be said, whether there are as many."""
+        tree = reader(DEFAULT).read(self.compiled.meaning)
+        if not open_orders(tree, ""):
+            return False
+        keys = {fold(one.name): (ROW_ID,) if one.bag else one.key for one in self.question.sources}
+        made = settled(tree, lambda name: keys.get(fold(name)))
+        try:
+            answer = self.question.told(to_sql(made.tree), one.rows)
+        except (duckdb.Error, EverviewError):
+            return False
+        if answer.num_columns == len(names) and not duck.differ(names, answer.rename_columns(names), found):
+            return True
+        return bool(made.doubts) and len(found) == len(expected)
 
     def _in_other_orders(self, one: Round) -> list[pa.Table | None]:
         """DuckDB's answers when the rows come in other orders."""

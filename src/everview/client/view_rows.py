@@ -39,6 +39,7 @@ from everview.store.contract import Row, StateReader
 from everview.store.fitting import Unfit, fit
 from everview.store.keys import successor
 from everview.store.ragged import BINARY
+from everview.store.registering import register
 from everview.store.values import Refused, refusal
 
 FIRST_BLOCK = 256
@@ -318,7 +319,7 @@ class ViewRows:
         with connect() as connection:
             whole = pa.concat_tables(rows)
             whole = whole.append_column("__n", pa.array(range(len(whole))))
-            connection.register("stored", whole)
+            register(connection, "stored", whole)
             places = connection.sql(f"SELECT __n FROM stored ORDER BY {order}, __n").to_arrow_table()
         return [whole.drop_columns(["__n"]).take(places["__n"])]
 

@@ -153,7 +153,7 @@ class AggregateWorker(StepWorker):
                 " UNION ALL ".join(f"SELECT CAST({row[n]} AS {kinds[name]})" for row in rows), [(name, kinds[name])], {}
             )[name]
             if rows
-            else pa.array([], kinds[name].arrow)
+            else pa.nulls(0, kinds[name].arrow)
             for n, name in enumerate(self.key_names)
         ]
         count = len(rows)

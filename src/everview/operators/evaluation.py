@@ -34,6 +34,7 @@ from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
 from everview.sql.long_intervals import carried
 from everview.sql.settings import closed_at_exit, connect
 from everview.store.fitting import fit
+from everview.store.registering import register, unregister
 
 Typed = tuple[str, Type]
 """An expression's text and type."""
@@ -56,6 +57,7 @@ class Evaluator:
 
     def __init__(self) -> None:
         self._connection = connect()
+        self._connection.execute("SET enable_external_access = false")
         self._rounds = Rounds()
         self._connection.create_function(
             GOES_ON, self._rounds, ["BIGINT"], "BOOLEAN", type=PythonUDFType.ARROW, side_effects=True
@@ -71,7 +73,7 @@ class Evaluator:
         """The answer of a query over the named tables, as columns of these names and types.
         Raises :class:`Unevaluable`."""
         for name, table in tables.items():
-            self._connection.register(name, table)
+            register(self._connection, name, table)
         self._rounds.begin()
         try:
             answer = self._connection.sql(carried(sql, [kind for _, kind in types])).to_arrow_table()
@@ -79,8 +81,8 @@ class Evaluator:
             ended = self._rounds.exceeded
             raise Unevaluable(reason_of(error) if ended is None else f"no end after {ended} rounds") from error
         finally:
-            for name in tables:
-                self._connection.unregister(name)
+            for name, table in tables.items():
+                unregister(self._connection, name, table)
         columns = [_fitted(column, kind) for column, (_, kind) in zip(answer.columns, types, strict=True)]
         return pa.table(columns, names=[name for name, _ in types])
 
@@ -99,12 +101,12 @@ class Evaluator:
         if not expressions:
             return []
         empty = pa.table({name: _none(kind) for name, kind in fields.items()} or {"__n": pa.array([], pa.int64())})
-        self._connection.register("input", empty)
+        register(self._connection, "input", empty)
         try:
             texts = ", ".join(f"{sql} AS c{number}" for number, sql in enumerate(expressions))
             found = self._connection.execute(f"DESCRIBE SELECT {texts} FROM input").fetchall()
         finally:
-            self._connection.unregister("input")
+            unregister(self._connection, "input", empty)
         return [parse_type(row[1]) for row in found]
 
     def mask(self, condition: str, rows: pa.Table) -> tuple[pa.Array, dict[int, str]]:
@@ -178,6 +180,8 @@ def reason_of(error: Exception) -> str:
 def one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
+    if not column.num_chunks:
+        return pa.nulls(0, column.type)  # Arrow combines no chunks of a list of an extension type
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 

@@ -113,7 +113,7 @@ class _Constants:
         except Unevaluable as error:
             if alone:
                 failed[at] = str(error)
-                return [pa.table([pa.array([], k.arrow) for _, k in types], names=[n for n, _ in types])]
+                return [pa.table([pa.nulls(0, k.arrow) for _, k in types], names=[n for n, _ in types])]
         middle = len(numbered) // 2
         return [
             *self._pairs(work, numbered[:middle], at, failed),

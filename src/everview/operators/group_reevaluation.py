@@ -145,7 +145,7 @@ class GroupReevaluationWorker(StepWorker):
     def _over_nothing(self, work: Work) -> pa.Table | None:
         kinds = {field.name: field.type.arrow for field in self.sources[0].fields}
         empty = pa.table(
-            {name: pa.array([], kinds[name]) for name in self._partitions.wanted} or {"__n": pa.array([], pa.int64())}
+            {name: pa.nulls(0, kinds[name]) for name in self._partitions.wanted} or {"__n": pa.array([], pa.int64())}
         )
         try:
             return work.evaluator.query(self._nothing, self._calls, {"input": empty})
@@ -153,4 +153,4 @@ class GroupReevaluationWorker(StepWorker):
             return None
 
     def _none(self) -> pa.Table:
-        return pa.table([pa.array([], kind.arrow) for _, kind in self._calls], names=[name for name, _ in self._calls])
+        return pa.table([pa.nulls(0, kind.arrow) for _, kind in self._calls], names=[name for name, _ in self._calls])

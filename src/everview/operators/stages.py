@@ -14,14 +14,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import duckdb
 import pyarrow as pa
 
+from everview.errors import EverviewError
 from everview.operators.aggregate import AggregateWorker
 from everview.operators.bags import PartitionWorker
 from everview.operators.bound import BoundPlan, Edge
 from everview.operators.clock import Clock
 from everview.operators.delta import DeltaWorker
 from everview.operators.distinct import DistinctWorker
+from everview.operators.evaluation import Unevaluable
 from everview.operators.expand import ExpandWorker
 from everview.operators.extreme import ExtremeWorker
 from everview.operators.filter_project import FilterProjectWorker
@@ -101,6 +104,11 @@ class Workshop:
         }
 
 
+_DEFECTS = (duckdb.Error, pa.ArrowException, Unevaluable, ArithmeticError, AssertionError)
+_DEFECTS += (AttributeError, LookupError, TypeError, ValueError)
+"""What no step raises for what rows hold: that is quarantined."""
+
+
 @dataclass
 class Stage:
     """One stage in one place. ``sources`` are changes of base tables, by the name of the table."""
@@ -144,7 +152,15 @@ class Stage:
         ]
         if not any(inputs) and not self.work.first(step):
             return None
-        return worker.run(self.work, inputs)
+        try:
+            return worker.run(self.work, inputs)
+        except _DEFECTS as error:
+            views = ", ".join(self.workshop.bound.plan.users[step.fingerprint])
+            raise EverviewError(
+                f"{views} cannot be maintained",
+                detail=f"{step.operator.value} {step.title} failed: {type(error).__name__}: {error}",
+                hint="drop what is named, and report it: no view should go live that fails like this",
+            ) from error
 
 
 def log_changes(workshop: Workshop, work: Work, batches: Sequence[LogBatch]) -> dict[str, Changes]:

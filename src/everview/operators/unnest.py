@@ -66,7 +66,7 @@ class UnnestWorker(StepWorker):
         return found.select(columns_of(self.step))
 
     def _items(self, work: Work, rows: pa.Table, at: int, failed: dict[int, str]) -> list[pa.Table]:
-        nothing = pa.table([pa.array([], k.arrow) for _, k in self._types], names=[n for n, _ in self._types])
+        nothing = pa.table([pa.nulls(0, k.arrow) for _, k in self._types], names=[n for n, _ in self._types])
         if not len(rows):
             return [nothing]
         try:

@@ -26,6 +26,7 @@ from sqlglot import exp
 
 from everview.errors import SqlError, SqlRefusedError, SqlTypeError
 from everview.sql.alias_calls import refuse_unnamed
+from everview.sql.as_of import endless_join
 from everview.sql.constants import Resolved, mark_constants, template, with_constants
 from everview.sql.dialects import to_sql, too_deep
 from everview.sql.expand import WHOLE, expanded
@@ -111,7 +112,7 @@ def _check(
     _refuse_open_pivots(tree, text)
     _refuse_row_ids(tree, uses, text)
     mark_ties(tree, text)
-    resolved, columns = _resolved(query, tree, uses, text, words, allow_duplicates)
+    resolved, columns = _resolved(query, tree, uses, text, words, allow_duplicates, rehearsed=not allow_volatile)
     resolved = write_ties(resolved, text)
     assert isinstance(resolved, exp.Query)
     return Checked(resolved, columns, uses, _read_order(resolved), open_orders(resolved, text))
@@ -129,6 +130,7 @@ def _resolved(
     text: str,
     words: OwnWords | None,
     allow_duplicates: bool,
+    rehearsed: bool,
 ) -> tuple[exp.Expr, Columns]:
     constants = mark_constants(tree)
     named = has_names(query)
@@ -145,6 +147,9 @@ def _resolved(
         raise refusal(described, tree, sql, text, uses)
     if not allow_duplicates:
         _refuse_duplicates(described, tree, text)
+    failure = typer().rehearse(sql, inputs, run=not _makes_rows(tree)) if rehearsed else None
+    if failure is not None:
+        raise refusal(failure, tree, sql, text, uses)
     columns = _typed(described, tree, text)
     found = qualified(tree, uses, inputs, described)
     if named:
@@ -152,6 +157,18 @@ def _resolved(
             _KNOWN.clear()
         _KNOWN[key] = Resolved(tree, found.copy(), columns)
     return found, columns
+
+
+_ROWS = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.Lateral)
+
+
+def _makes_rows(tree: exp.Expr) -> bool:
+    """Whether a query over empty tables may have many rows nevertheless: it is not evaluated to see whether it
+    can be."""
+    if any(with_.recursive for with_ in tree.find_all(exp.With)) or endless_join(tree) is not None:
+        return True
+    functions = any(isinstance(table.this, exp.Func) for table in tree.find_all(exp.Table))
+    return functions or next(tree.find_all(*_ROWS), None) is not None
 
 
 def _typed(described: Described, tree: exp.Expr, text: str) -> Columns:

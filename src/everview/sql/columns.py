@@ -105,7 +105,7 @@ def read_type(piece: Piece, node: exp.ColumnDef) -> Type:
             return parse_type(to_sql(kind))
         except DefinitionError as error:
             what = f"column {node.name} cannot have the type {to_sql(kind)}"
-            raise DefinitionError(what, detail=error.detail, hint=error.hint) from None
+            raise DefinitionError(what, detail=error.detail or error.message, hint=error.hint) from None
 
 
 def _table_constraint(piece: Piece, node: exp.Expr, before: int) -> list[exp.Expr]:

@@ -35,6 +35,9 @@ from everview.sql.unknown import unknown_at
 WHOLE = "whole"
 """The mark in ``meta`` of a subquery that is evaluated as it stands."""
 
+RECURRING = "recurring"
+"""The schema in which a recursive query with USING KEY finds all of its rows so far."""
+
 _LARGEST = 100_000
 """Nodes of an expanded query, past which it is refused: each use of a WITH query is a copy."""
 
@@ -127,6 +130,9 @@ class _Expansion:
                 SqlRefusedError, table, "a query reads the present", hint=f"leave out what follows {table.name}"
             )
         folded = fold(table.name)
+        if fold(table.db) == RECURRING and folded in names and names[folded] is None:
+            table.meta["itself"] = folded
+            return None
         if not table.args.get("db") and folded in names:
             defined = names[folded]
             if defined is None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError
 from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
@@ -36,6 +37,9 @@ _UNIT = re.compile(
     re.IGNORECASE,
 )
 """What may stand behind the number of an interval."""
+
+
+_AFTER_ROWS = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH)
 
 
 class Everview(DuckDB):
@@ -94,7 +98,13 @@ class Everview(DuckDB):
             return super()._negate_range(this)
 
         def _parse_is(self, this: exp.Expr | None) -> exp.Expr | None:
-            found = super()._parse_is(this)
+            found: exp.Expr | None
+            if self._match_text_seq("UNKNOWN"):  # of a truth value: IS NULL
+                found = self.expression(exp.Is(this=this, expression=exp.Null()))
+            elif self._match_text_seq("NOT", "UNKNOWN"):
+                found = self.expression(exp.Not(this=exp.Is(this=this, expression=exp.Null())))
+            else:
+                found = super()._parse_is(this)
             while found is not None and self._match(TokenType.DPIPE):  # (a IS NULL) || 'x'
                 found = self.expression(exp.DPipe(this=exp.Paren(this=found), expression=self._parse_term(), safe=True))
             return found
@@ -110,6 +120,26 @@ class Everview(DuckDB):
                 return call  # type: ignore[return-value]
             return exp.Table(this=call, alias=alias) if isinstance(call, exp.Func) else found  # type: ignore[return-value]
 
+        def _parse_function_call(self, *args: Any, **named: Any) -> exp.Expr | None:
+            # corr(DISTINCT a, b): to sqlglot that is one argument, which some of its classes do not take.
+            start = self._index
+            try:
+                return super()._parse_function_call(*args, **named)
+            except ParseError:
+                ahead = [token.token_type for token in self._tokens[start + 1 : start + 3]]
+                if ahead != [TokenType.L_PAREN, TokenType.DISTINCT] or named.get("anonymous"):
+                    raise
+                self._retreat(start)
+                return super()._parse_function_call(*args, **{**named, "anonymous": True})
+
+        def _parse_wrapped_id_vars(self, optional: bool = False) -> list[exp.Expr]:
+            # WITH RECURSIVE q(k, v) USING KEY (k, max(v)): aggregates may stand among the names.
+            before = [token.text.upper() for token in self._tokens[max(0, self._index - 2) : self._index]]
+            if before != ["USING", "KEY"]:
+                return super()._parse_wrapped_id_vars(optional)
+            keys = self._parse_wrapped_csv(self._parse_assignment)
+            return [key.this if isinstance(key, exp.Column) and not key.table else key for key in keys]
+
         _is_named = False
         """Whether the VALUES that follow have names of a WITH in sight."""
 
@@ -120,12 +150,20 @@ class Everview(DuckDB):
             return found
 
         def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
-            # sqlglot knows no WITH before VALUES, and DuckDB does: there they are rows of a SELECT.
+            # sqlglot knows no WITH before VALUES and no ORDER BY behind them, and DuckDB does: there they are
+            # rows of a SELECT.
             named, self._is_named = self._is_named, False
-            found = super()._parse_derived_table_values(allow_value_synonym)
-            if found is None or not named:
+            start, in_parentheses = self._index, self._curr.token_type == TokenType.L_PAREN
+            try:
+                found = super()._parse_derived_table_values(allow_value_synonym)
+            except ParseError:
+                if not in_parentheses:
+                    raise
+                self._retreat(start)  # a subquery that begins with VALUES
+                return None
+            if found is None or not (named or (not in_parentheses and self._curr.token_type in _AFTER_ROWS)):
                 return found
-            return exp.select("*").from_(found, copy=False)  # type: ignore[return-value]
+            return self._parse_query_modifiers(exp.select("*").from_(found, copy=False))  # type: ignore[return-value]
 
         def _normalize_collate(self, collate: exp.Collate) -> None:
             # NOCASE.NOACCENT is one collation, not a column of a table.
@@ -134,7 +172,28 @@ class Everview(DuckDB):
                 collate.set("expression", exp.var(".".join(part.name for part in found.parts)))
 
     class Generator(DuckDBGenerator):
-        MULTI_ARG_DISTINCT = True  # string_agg(DISTINCT a, ',') has one argument that is distinct
+        TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
+            **DuckDBGenerator.TRANSFORMS,
+            exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
+        }
+        """The empty map has no text of its own where it is cast to a MAP."""
+
+        def distinct_sql(self, expression: exp.Distinct) -> str:
+            # corr(DISTINCT a, b) has two arguments; count(DISTINCT a, b) of other dialects counts rows.
+            several = len(expression.expressions) > 1 and not expression.args.get("on")
+            if several and not isinstance(expression.parent, exp.Count):
+                return f"DISTINCT {self.expressions(expression, flat=True)}"
+            return super().distinct_sql(expression)
+
+        def query_modifiers(self, expression: exp.Expr, *sqls: str) -> str:
+            # FETCH is a LIMIT by another name. sqlglot would leave out what it says of ties and percents.
+            fetch = expression.args.get("limit")
+            if isinstance(fetch, exp.Fetch):
+                said = fetch.args.get("limit_options") or exp.LimitOptions()
+                kept = exp.LimitOptions(percent=said.args.get("percent"), with_ties=said.args.get("with_ties"))
+                count = fetch.args.get("count") or exp.Literal.number(1)
+                expression.set("limit", exp.Limit(expression=count.copy(), limit_options=kept))
+            return super().query_modifiers(expression, *sqls)
 
     def to_json_path(self, path: exp.Expr | None) -> exp.Expr | None:
         """A path stays as written: to DuckDB ``'a.b'`` is a key, which sqlglot takes for ``'$.a.b'``."""

@@ -11,7 +11,7 @@ int                    a number; past HUGEINT a cast to UHUGEINT
 float                  ``CAST('0.1' AS DOUBLE)``; a bare 0.1 would be a DECIMAL
 Decimal                ``CAST('1.50' AS DECIMAL(3, 2))``: the digits it has
 bytes, UUID            casts to BLOB and UUID
-date, time, datetime   casts to DATE, TIME and TIMESTAMP; with a time zone, in UTC,
+date, time, datetime   casts to DATE, TIME, TIMETZ and TIMESTAMP; with a time zone, in UTC,
                        to TIMESTAMPTZ
 timedelta              a cast to INTERVAL, in days and microseconds
 list, tuple            ``[…]``
@@ -225,6 +225,8 @@ def _struct(value: dict[object, object]) -> exp.Expr:
 
 def _time(value: object) -> exp.Expr:
     if isinstance(value, datetime.datetime):
+        if value.tzinfo is None and getattr(value, "nanosecond", 0):
+            return _cast(value.isoformat(sep=" "), exp.DType.TIMESTAMP_NS)
         if value.tzinfo is None:
             return _cast(value.isoformat(sep=" "), exp.DType.TIMESTAMPNTZ)
         try:
@@ -235,6 +237,8 @@ def _time(value: object) -> exp.Expr:
         return _cast(value.isoformat(), exp.DType.DATE)
     if isinstance(value, datetime.time) and value.tzinfo is None:
         return _cast(value.isoformat(), exp.DType.TIME)
+    if isinstance(value, datetime.time) and value.utcoffset() is not None:
+        return _cast(value.isoformat(), exp.DType.TIMETZ)
     if isinstance(value, datetime.timedelta):
         micros = value // datetime.timedelta(microseconds=1)
         days, rest = divmod(abs(micros), 86_400_000_000)

@@ -110,7 +110,7 @@ class Piece:
                 hint = "write numbers in decimal, and bytes as x'1F'"
                 if self.reader.name == DEFAULT:
                     raise self._error(SqlSyntaxError, token, "a number has no digits in hexadecimal", None, hint)
-            known = token.token_type != TokenType.UNKNOWN
+            known = token.token_type != TokenType.UNKNOWN or token.text.upper() == "UNKNOWN"
             if known and (token.token_type != TokenType.VAR or token.text.isprintable()):
                 continue
             raise error_at(

@@ -133,8 +133,7 @@ def _halves_of_decimals(array: pa.Array, sql: Type) -> Numbers:
     """Decimals that are whole numbers in 128 bits, low half first; those that DuckDB or we made of huge
     integers may have 39 digits."""
     if pa.types.is_decimal256(array.type) and array.type.scale == 0:
-        words = np.frombuffer(array.buffers()[1], "<i8")[4 * array.offset : 4 * (array.offset + len(array))]
-        words = words.reshape(-1, 4)
+        words = np.frombuffer(array.buffers()[1] or b"", "<i8", 4 * len(array), 32 * array.offset).reshape(-1, 4)
         sign = 0 if sql.kind is Kind.UHUGEINT else words[:, 1:2] >> 63
         wrong = (words[:, 2:] != sign).any(axis=1)
         nulls = nulls_of(array)

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from everview.change.types import NESTED, Kind, Type
+from everview.change.types import NESTED, RECORDS, Kind, Type
 from everview.store.columns import list_counts, list_items, nulls_of
 
 Scalar: TypeAlias = tuple[Callable[[Type], pa.DataType], Callable[[pa.Array, Type], pa.Array]]
@@ -28,8 +28,10 @@ Scalar: TypeAlias = tuple[Callable[[Type], pa.DataType], Callable[[pa.Array, Typ
 class Rewrite:
     """Replaces the Arrow types of some kinds."""
 
-    def __init__(self, scalars: Mapping[Kind, Scalar]) -> None:
+    def __init__(self, scalars: Mapping[Kind, Scalar], *, parts: str = "") -> None:
+        """``parts``: what the parts of a TUPLE are called, such as ``element{}``; without, they have no names."""
         self._scalars = dict(scalars)
+        self._parts = parts
         self._types: dict[Type, pa.DataType] = {}
 
     def type(self, sql: Type) -> pa.DataType:
@@ -41,16 +43,20 @@ class Rewrite:
 
     def changes(self, sql: Type) -> bool:
         """Whether columns of this type are not handed through."""
-        return sql.kind in self._scalars or any(self.changes(child) for _, child in sql.children)
+        if sql.kind in self._scalars or (self._parts and sql.kind is Kind.TUPLE):
+            return True
+        return any(self.changes(child) for _, child in sql.children)
 
     def _type(self, sql: Type) -> pa.DataType:
         if sql.kind in self._scalars:
             return self._scalars[sql.kind][0](sql)
         if sql.kind is Kind.MAP:
             return pa.map_(*(self.type(child) for _, child in sql.children))
-        if sql.kind is Kind.LIST:
-            return pa.list_(pa.field("item", self.type(sql.item)))
+        if sql.kind in (Kind.LIST, Kind.ARRAY):
+            return pa.list_(pa.field("item", self.type(sql.item)), sql.length or -1)
         fields = zip(sql.arrow, sql.children, strict=True)
+        if sql.kind is Kind.TUPLE:
+            return pa.struct([pa.field(self._parts.format(name), self.type(child)) for name, child in sql.children])
         return pa.struct([field.with_type(self.type(child)) for field, (_, child) in fields])
 
     def column(self, array: pa.Array, sql: Type) -> pa.Array:
@@ -62,9 +68,12 @@ class Rewrite:
         nulls = nulls_of(array)
         mask = None if nulls is None else pa.array(nulls)
         wanted = self.type(sql)
-        if sql.kind is Kind.STRUCT:
+        if sql.kind in RECORDS:
             parts = [self.column(part, child) for part, (_, child) in zip(array.flatten(), sql.children, strict=True)]
             return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=mask)
+        if sql.kind is Kind.ARRAY:
+            items = array.values.slice(array.offset * sql.length, len(array) * sql.length)
+            return pa.FixedSizeListArray.from_arrays(self.column(items, sql.item), type=wanted, mask=mask)
         offsets = pa.array(np.concatenate([[0], np.cumsum(list_counts(array))]).astype(np.int32))
         items = list_items(array)
         if sql.kind is Kind.MAP:

@@ -173,7 +173,9 @@ _FROM_SLOT: dict[Kind, Convert] = {
 def to_payload(sql: Type) -> Convert:
     """What makes a value of differing length into its bytes."""
     if sql.is_scalar:
-        return {Kind.BLOB: bytes, Kind.BIT: bits.to_bytes}.get(sql.kind, str.encode)
+        if sql.kind is Kind.BIT:
+            return bits.to_bytes
+        return bytes if sql.kind is Kind.BLOB else str.encode
     if sql.kind is Kind.TUPLE:
         return Record.of([child for _, child in sql.children]).pack
     if sql.kind is Kind.STRUCT:
@@ -194,7 +196,9 @@ def to_payload(sql: Type) -> Convert:
 def from_payload(sql: Type) -> Convert:
     """What makes bytes into a value of differing length."""
     if sql.is_scalar:
-        return {Kind.BLOB: bytes, Kind.BIT: bits.from_bytes}.get(sql.kind, bytes.decode)
+        if sql.kind is Kind.BIT:
+            return bits.from_bytes
+        return bytes if sql.kind is Kind.BLOB else bytes.decode
     if sql.kind is Kind.TUPLE:
         parts = Record.of([child for _, child in sql.children])
         return lambda v: tuple(parts.unpack(v))

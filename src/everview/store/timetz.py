@@ -81,3 +81,17 @@ def parsed(text: str) -> int:
     if micros > _DAY or int(minute) > 59 or int(second) > 59 or away > MOST_OFFSET or minutes > 59 or seconds > 59:
         raise ValueError("the text spells a time that is not within a day, or an offset of 16 hours or more")
     return micros << _OFFSET_BITS | MOST_OFFSET - (-away if sign == "-" else away)
+
+
+def text_of(bits: int) -> str:
+    """The time as DuckDB writes it."""
+    micros, offset = bits >> _OFFSET_BITS, MOST_OFFSET - (bits & _OFFSETS)
+    seconds, rest = divmod(micros, _SECOND)
+    found = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    if rest:
+        found += f".{rest:06}".rstrip("0")
+    away = abs(offset)
+    found += f"{'-' if offset < 0 else '+'}{away // 3600:02}"
+    if away % 3600:
+        found += f":{away // 60 % 60:02}"
+    return found + (f":{away % 60:02}" if away % 60 else "")

@@ -14,7 +14,8 @@ Options: ``path``; ``table`` or ``view``; ``epoch`` (of the view's group, of the
 ``frontier``, so that several reads show one state; ``partitions``, at most so many tasks.
 
 Spark has fewer types. Unsigned integers become the next larger ones, those of 128 bits decimals; UUID,
-TIME, INTERVAL and JSON become texts.
+TIME, TIMETZ, TIMESTAMP_NS, INTERVAL, BIT, ENUM and JSON become texts, arrays lists, and tuples structs
+with the fields ``_1``, ``_2``, ….
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from everview.catalog import MAIN, Catalog, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
 from everview.change.schema import Column
-from everview.change.types import Kind, Type, decimal
+from everview.change.types import Kind, Type, decimal, list_of
 from everview.errors import DefinitionError, InputError, SnapshotExpiredError
 from everview.maintain.chunks import keys_of, rows_at
 from everview.maintain.pending import Laid, Pending
@@ -42,6 +43,7 @@ from everview.plan.expressions import quoted
 from everview.sql.settings import connect
 from everview.store.contract import Snapshot, StateReader, Store, Table
 from everview.store.opened import opened
+from everview.store.registering import register, unregister
 
 NAME = "everview"
 PARTITIONS = 8
@@ -69,12 +71,19 @@ _INSTEAD: Mapping[Kind, Type] = {
     Kind.UBIGINT: decimal(20),
     Kind.HUGEINT: decimal(38),
     Kind.UHUGEINT: decimal(38),
+    **dict.fromkeys((Kind.TIMESTAMP_S, Kind.TIMESTAMP_MS), Type(Kind.TIMESTAMP)),
     **dict.fromkeys((Kind.UUID, Kind.TIME, Kind.INTERVAL, Kind.JSON), Type(Kind.VARCHAR)),
+    **dict.fromkeys((Kind.TIMESTAMP_NS, Kind.TIMETZ, Kind.BIT, Kind.ENUM), Type(Kind.VARCHAR)),
 }
 
 
 def for_spark(kind: Type) -> Type:
     """The type that values of a type have in Spark."""
+    if kind.kind is Kind.ARRAY:
+        return list_of(for_spark(kind.item))
+    if kind.kind is Kind.TUPLE:
+        parts = tuple((f"_{name}", for_spark(child)) for name, child in kind.children)
+        return Type(Kind.STRUCT, children=parts)
     if kind.children:
         return Type(kind.kind, children=tuple((name, for_spark(child)) for name, child in kind.children))
     return _INSTEAD.get(kind.kind, kind)
@@ -210,9 +219,9 @@ class EverviewReader(DataSourceReader):
         casts = ", ".join(f"CAST({quoted(c.name)} AS {for_spark(c.type)}) AS {quoted(c.name)}" for c in columns)
         with connect() as connection:
             for block in rows:
-                connection.register("rows", block)
+                register(connection, "rows", block)
                 yield from connection.sql(f"SELECT {casts} FROM rows").to_arrow_table().to_batches()
-                connection.unregister("rows")
+                unregister(connection, "rows", block)
 
     def _of_table(self, table: Table, part: Part) -> Iterator[pa.Table]:
         with self._store.snapshot() as snapshot:

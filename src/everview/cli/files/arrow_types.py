@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from everview.change.types import (
     BIGINT,
+    BIT,
     BLOB,
     BOOLEAN,
     DATE,
@@ -25,7 +26,11 @@ from everview.change.types import (
     SMALLINT,
     TIME,
     TIMESTAMP,
+    TIMESTAMP_MS,
+    TIMESTAMP_NS,
+    TIMESTAMP_S,
     TIMESTAMPTZ,
+    TIMETZ,
     TINYINT,
     UBIGINT,
     UHUGEINT,
@@ -47,7 +52,8 @@ _SAME = {
     one.arrow: one
     for one in (
         BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, HUGEINT, UTINYINT, USMALLINT, UINTEGER, UBIGINT, UHUGEINT,
-        REAL, DOUBLE, VARCHAR, BLOB, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL, UUID, JSON,
+        REAL, DOUBLE, VARCHAR, BLOB, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_S, TIMESTAMP_MS,
+        TIMESTAMP_NS, TIMETZ, BIT, INTERVAL, UUID, JSON,
     )
 }  # fmt: skip
 _OTHERS = {

@@ -35,6 +35,7 @@ from everview.cli.files.streams import ByteStream
 from everview.client.result import ResultColumn
 from everview.errors import InputError, ValueTypeError
 from everview.sql.settings import connect
+from everview.store.registering import register, unregister
 
 BLOCK = 2 << 20
 """Bytes that are read at a time, some blocks ahead: the longest row."""
@@ -274,11 +275,12 @@ class CsvWriter:
         shown = ", ".join(
             f"CAST(CAST({name} AS {kind}) AS VARCHAR) AS {name}" for name, kind in zip(names, kinds, strict=True)
         )
-        self._connection.register("batch", pa.Table.from_batches([batch.rename_columns(names)]))
+        table = pa.Table.from_batches([batch.rename_columns(names)])
+        register(self._connection, "batch", table)
         try:
             texts = self._connection.sql(f"SELECT {shown} FROM batch").to_arrow_table()
         finally:
-            self._connection.unregister("batch")
+            unregister(self._connection, "batch", table)
         return [column.combine_chunks() for column in texts.columns]
 
     def close(self) -> None:

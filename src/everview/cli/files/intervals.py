@@ -54,6 +54,10 @@ def _replaced(array: pa.Array, old: pa.DataType, new: Callable[[pa.Array], pa.Ar
         parts = [_replaced(part, old, new) for part in array.flatten()]
         fields = [pa.field(field.name, part.type) for field, part in zip(arrow, parts, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+    if pa.types.is_fixed_size_list(arrow):
+        inside = array.values.slice(array.offset * arrow.list_size, len(array) * arrow.list_size)
+        found = _replaced(inside, old, new)
+        return pa.FixedSizeListArray.from_arrays(found, type=pa.list_(found.type, arrow.list_size), mask=mask)
     offsets = pa.array(np.concatenate([[0], np.cumsum(list_counts(array))]).astype(np.int32))
     items = list_items(array)
     if pa.types.is_map(arrow):
@@ -68,6 +72,6 @@ def _contains(arrow: pa.DataType, old: pa.DataType) -> bool:
         return True
     if pa.types.is_map(arrow):
         return _contains(arrow.key_type, old) or _contains(arrow.item_type, old)
-    if pa.types.is_list(arrow):
+    if pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow):
         return _contains(arrow.value_type, old)
     return pa.types.is_struct(arrow) and any(_contains(field.type, old) for field in arrow)

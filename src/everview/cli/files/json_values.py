@@ -8,11 +8,12 @@ One sentence: what JSON has is itself, and what it has not is text, or a list of
 | integers, BOOLEAN, VARCHAR | themselves |
 | REAL, DOUBLE | numbers; ``"nan"``, ``"inf"``, ``"-inf"`` |
 | DECIMAL | text, so that nothing is rounded; numbers are read too |
-| DATE, TIME, TIMESTAMP, TIMESTAMPTZ | text of ISO 8601 |
+| DATE, TIME, TIMETZ, TIMESTAMP, …, TIMESTAMPTZ | text of ISO 8601 |
 | BLOB | text in hexadecimal |
 | INTERVAL | ``[months, days, nanoseconds]`` |
+| BIT, ENUM | text |
 | UUID, JSON | text; a value that is no text is read as the JSON it is |
-| lists, structs | lists, objects |
+| lists, arrays and tuples, structs | lists, objects |
 | maps | objects, their keys as text; lists of pairs where keys are nested |
 """
 
@@ -48,7 +49,12 @@ Read: TypeAlias = Callable[[Any], Any]
 def read(kind: Type) -> Read:
     """What turns JSON into values of a type that a table then checks; it raises ValueError, TypeError or
     LookupError where it cannot."""
-    if kind.kind is Kind.LIST:
+    if kind.kind is Kind.TUPLE:
+        parts = [read(child) for _, child in kind.children]
+        return lambda value: (
+            None if value is None else tuple(p(one) for p, one in zip(parts, _listed(value), strict=True))
+        )
+    if kind.kind in (Kind.LIST, Kind.ARRAY):
         item = read(kind.item)
         return lambda value: None if value is None else [item(one) for one in _listed(value)]
     if kind.kind is Kind.STRUCT:
@@ -105,6 +111,12 @@ def _json(value: Any) -> Any:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=_number)
 
 
+def _timestamp_ns(value: Any) -> Any:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    return pd.Timestamp(value)
+
+
 def _interval(value: Any) -> Any:
     parts = json.loads(value) if isinstance(value, str) else value  # a key of an object is text
     return pa.MonthDayNano(_listed(parts))
@@ -126,6 +138,10 @@ _SCALARS: dict[Kind, Read] = {
     Kind.TIME: datetime.time.fromisoformat,
     Kind.TIMESTAMP: datetime.datetime.fromisoformat,
     Kind.TIMESTAMPTZ: datetime.datetime.fromisoformat,
+    Kind.TIMESTAMP_S: datetime.datetime.fromisoformat,
+    Kind.TIMESTAMP_MS: datetime.datetime.fromisoformat,
+    Kind.TIMESTAMP_NS: _timestamp_ns,
+    Kind.TIMETZ: datetime.time.fromisoformat,
     Kind.INTERVAL: _interval,
     Kind.JSON: _json,
 }

@@ -17,7 +17,7 @@ from everview.change.types import Kind, Type, parse_type
 from everview.cli.files import rebatched
 from everview.cli.files.arrow_types import sql_type
 from everview.cli.files.intervals import IN_FILES, from_file, to_parts
-from everview.client.exported_arrow import NUMBERS
+from everview.client.exported_arrow import NUMBERS, PARTS, PLAIN
 from everview.client.result import ResultColumn
 from everview.errors import DefinitionError, InputError
 from everview.store.rewriting import Rewrite
@@ -28,7 +28,7 @@ GROUP_BYTES = 128 << 20
 """Bytes that make a row group of fewer rows."""
 _TYPES = b"everview:types"
 """Where the metadata of a file holds the SQL types of its columns."""
-_IN_FILES = Rewrite(NUMBERS | {Kind.INTERVAL: (lambda _: IN_FILES, to_parts)})
+_IN_FILES = Rewrite(NUMBERS | PLAIN | {Kind.INTERVAL: (lambda _: IN_FILES, to_parts)}, parts=PARTS)
 
 
 class ParquetReader:

@@ -13,24 +13,25 @@ from typing import TypeAlias
 from everview.catalog import MAIN, Definitions, Draft, GroupKind, NamedQuery, ViewDefinition
 from everview.catalog.compiling import define_query, define_view
 from everview.catalog.draft import Dropped
+from everview.client.groups import leave_group
 from everview.client.reading import Context
 from everview.client.result import Result
-from everview.client.statements.dropping import dropped, leave_group
+from everview.client.statements.dropping import dropped
 from everview.client.statements.placing import place
 from everview.client.validating import Verdict
 from everview.errors import DefinitionError, EverviewError
 from everview.plan.compile import DIFFERS, CompiledView, plan_views
 from everview.sql.statements import CreateMaterializedView, CreateView, DropView, OwnWords
 
-_Created: TypeAlias = tuple[ViewDefinition | None, CompiledView | None, tuple[str, ...]]
-"""What was recorded and what it compiled to, and notices."""
+_Created: TypeAlias = tuple[ViewDefinition | None, CompiledView | None, ViewDefinition | None, tuple[str, ...]]
+"""What was recorded, what it compiled to, the view that it replaces, and notices."""
 
 
 def create_materialized(context: Context, statement: CreateMaterializedView) -> Result:
-    view, compiled, notices = context.catalog.change(lambda draft: _create(context, draft, statement))
+    view, compiled, replaced, notices = context.catalog.change(lambda draft: _create(context, draft, statement))
     if view is not None:
         context.clean_up()
-        context.maintenance.created(view, compiled)
+        context.maintenance.created(view, compiled, replaced)
     return Result(notices=notices)
 
 
@@ -56,25 +57,25 @@ def create_together(context: Context, statements: Sequence[CreateMaterializedVie
             place(error, statements[at])
         raise
     context.clean_up()
-    for view, compiled, _ in created:
+    for view, compiled, replaced, _ in created:
         if view is not None:
-            context.maintenance.created(view, compiled)
-    return Result(notices=[notice for _, _, notices in created for notice in notices])
+            context.maintenance.created(view, compiled, replaced)
+    return Result(notices=[notice for *_, notices in created for notice in notices])
 
 
 def _create(context: Context, draft: Draft, statement: CreateMaterializedView) -> _Created:
     existing = draft.find(statement.name)
     if statement.if_not_exists and isinstance(existing, ViewDefinition):
-        return None, None, (f"view {existing.name} exists already",)
+        return None, None, None, (f"view {existing.name} exists already",)
     asked = with_session_options(context, statement)
     view, compiled = defined(context, draft, asked)
     view = replace(view, group=_group(draft, statement), options=dict(statement.options))
     notices = tuple(str(notice) for notice in compiled.notices)
     if not statement.or_replace or not isinstance(existing, ViewDefinition):
-        return draft.create_view(view), compiled, notices
+        return draft.create_view(view), compiled, None, notices
     replaced = draft.replace_view(view)
     leave_group(draft, existing)
-    return replaced, compiled, notices
+    return replaced, compiled, existing, notices
 
 
 def defined(

@@ -114,7 +114,7 @@ def aggregate(context: Context, relation: Relation, tree: exp.Expr, name: str) -
     made = context.typed([text_of(one) for one in [*arguments, *(part.this for part in order)]], relation)
     by = made[len(arguments) :]
     sorts = tuple(as_sort(expression, part) for expression, part in zip(by, order, strict=True))
-    condition = context.one(text_of(filter_), relation) if filter_ is not None else None
+    condition = context.condition(filter_, relation) if filter_ is not None else None
     plain = not order and not isinstance(inner, exp.WithinGroup) and len(arguments) <= 1
     plain = plain and not any(map(is_collated, made))
     way = _way(function, made[: len(arguments)]) if plain else Way.GENERAL

@@ -6,7 +6,7 @@ the smallest enclosing query that stands on its own is re-evaluated as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -135,6 +135,14 @@ class Context:
     def one(self, text: str, *relations: Relation) -> Expr:
         return self.typed([text], *relations)[0]
 
+    def condition(self, tree: exp.Expr, *relations: Relation) -> Expr:
+        """A condition over the fields of the relations: what is no BOOLEAN is cast to one, as DuckDB does it."""
+        holder = exp.Paren(this=tree.copy())
+        for leaf in list(_leaves(holder.this)):
+            if self.one(text_of(leaf), *relations).type != BOOLEAN:
+                leaf.replace(exp.cast(leaf.copy(), "BOOLEAN"))
+        return Expr(text_of(holder.this), BOOLEAN)
+
     def extended(self, relation: Relation, added: Sequence[Definition]) -> Relation:
         """The relation with further fields."""
         return project(relation, [*((found, of_field(found)) for found in relation.fields), *added])
@@ -152,6 +160,15 @@ def _plain_type(tree: exp.Expr, there: Mapping[str, Field]) -> Type | None:
     if isinstance(tree, exp.Predicate | exp.Connector | exp.Not | exp.Boolean):
         return BOOLEAN
     return None
+
+
+def _leaves(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """What AND, OR and NOT connect: rules take conditions apart there."""
+    if isinstance(tree, exp.And | exp.Or | exp.Not | exp.Paren):
+        for part in tree.iter_expressions():
+            yield from _leaves(part)
+    else:
+        yield tree
 
 
 def field_column(name: str, said: exp.Column | None = None) -> exp.Column:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from everview.change.types import BOOLEAN, FLOATS, INTEGERS, Kind
+from everview.change.types import FLOATS, INTEGERS, Kind
 from everview.plan.build.context import Context, NoOperator, text_of
 from everview.plan.collations import comparable
 from everview.plan.expressions import Expr, conjunction, quoted
@@ -80,7 +80,7 @@ def _bridged(
     ]
     for condition in own:
         conditions.remove(condition)
-    rest = conjunction(Expr(text_of(condition), BOOLEAN) for condition in own)
+    rest = conjunction(context.condition(condition, left, right) for condition in own)
     why = NoOperator("a join without an equality", own[0] if own else _place(right, places))
     joined = every_pair(context, JoinKind.INNER, left, right, rest, why)
     return _reconnected(context, joined, others, conditions)
@@ -150,7 +150,7 @@ def join_on(
         if found is not None:
             keys.append(found)
         else:
-            others.append(Expr(text_of(condition), BOOLEAN))
+            others.append(context.condition(condition, left, right))
     rest = conjunction(others)
     if not keys and left.key and right.key:
         return every_pair(context, kind, left, right, rest, NoOperator("a join without an equality", place))
@@ -242,7 +242,7 @@ def _over(condition: exp.Expr, relation: Relation) -> str:
     raise NoOperator("an as-of join of this form", condition)
 
 
-def filtered(relation: Relation, conditions: Sequence[exp.Expr]) -> Relation:
+def filtered(context: Context, relation: Relation, conditions: Sequence[exp.Expr]) -> Relation:
     """The rows for which all conditions over fields hold."""
-    condition = conjunction(Expr(text_of(condition), BOOLEAN) for condition in conditions)
+    condition = conjunction(context.condition(condition, relation) for condition in conditions)
     return Filter(relation, condition) if condition else relation

@@ -32,6 +32,13 @@ def build_query(context: Context, query: exp.Expr, alias: str | None, needed: bo
         return reevaluate.whole(context, query, alias, NoOperator(why.construct, why.node or query))
 
 
+_PARTS = frozenset(
+    {"with_", "expressions", "distinct", "from_", "laterals", "joins", "where", "group", "having", "qualify"}
+    | {"windows", "order", "limit", "offset", "this", "expression", "by_name", "on", "side", "kind"}
+)
+"""What a query consists of, as far as operators go. What else one has is not left out: it has no operator."""
+
+
 def _built(context: Context, query: exp.Expr, alias: str | None, needed: bool) -> Piece:
     with_ = query.args.get("with_")
     if with_ is not None:
@@ -43,6 +50,9 @@ def _built(context: Context, query: exp.Expr, alias: str | None, needed: bool) -
             )
             raise NoOperator("a query in parentheses with an order of its own", outer)
         return build_query(context, query.this, alias, needed)
+    unknown = next((part for part, value in query.args.items() if value and part not in _PARTS), None)
+    if isinstance(query, exp.Select | exp.SetOperation) and unknown is not None:
+        raise NoOperator(f"a query with {unknown.rstrip('_')}", query)
     if isinstance(query, exp.Select):
         return select.build_select(context, query, alias, needed)
     if isinstance(query, exp.SetOperation):

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from everview.change.types import BOOLEAN
 from everview.plan.build.context import Context, NoOperator, field_column, text_of
 from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr
@@ -68,7 +67,7 @@ class Stage:
 
     def keep(self, condition: exp.Expr) -> None:
         """Keep the rows for which a condition holds."""
-        self.relation = Filter(self.relation, Expr(text_of(self.lower(condition)), BOOLEAN))
+        self.relation = Filter(self.relation, self.context.condition(self.lower(condition), self.relation))
 
     def sorts(self, order: exp.Expr | None) -> tuple[Sort, ...]:
         """The parts of an ORDER BY."""

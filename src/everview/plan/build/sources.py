@@ -91,7 +91,7 @@ class Sources:
         self.open = [c for c in own if not any(c is one for one in ready)]
         where[:] = [c for c in where if any(c is one for one in merged)]
         del self.parts[start:]
-        return joins.filtered(relation, ready)
+        return joins.filtered(self.context, relation, ready)
 
 
 def from_clause(context: Context, query: exp.Expr) -> tuple[Relation, Columns, list[exp.Expr]]:
@@ -113,14 +113,21 @@ def from_clause(context: Context, query: exp.Expr) -> tuple[Relation, Columns, l
             _join(found, join, conditions)
     found.hold(conditions)
     relation = found.together(0, [])
-    return joins.filtered(relation, found.open), found.columns, found.later
+    return joins.filtered(context, relation, found.open), found.columns, found.later
 
 
 def _is_comma(join: exp.Join) -> bool:
     return not (join.side or join.kind or join.method or join.args.get("on"))
 
 
+_PARTS = frozenset({"this", "on", "using", "side", "kind", "method"})
+"""What a join consists of, as far as operators go."""
+
+
 def _join(found: Sources, join: exp.Join, where: list[exp.Expr]) -> None:
+    more = next((part for part, value in join.args.items() if value and part not in _PARTS), None)
+    if more is not None:
+        raise NoOperator(f"a {more.replace('_', ' ').strip()} join", join)
     side, method = join.side.upper(), join.method.upper()
     kind = join.kind.upper().replace("OUTER", "")
     on = conjuncts(join.args.get("on"))

@@ -30,7 +30,7 @@ from everview.change.types import BIGINT, FLOATS, HUGEINT, INTEGER, INTEGERS, TE
 from everview.errors import DefinitionError
 from everview.plan.expressions import Field, parsed
 from everview.plan.relations import Filter, Relation
-from everview.sql.typer import typer
+from everview.sql.typer import Failure, typer
 
 NUMBER = "NUMBER"
 """The class of numeric parameters; the type is wide enough for all constants of the family."""
@@ -74,7 +74,7 @@ def template_of(sql: str, available: tuple[Field, ...]) -> Template:
     texts: dict[int, str] = {}
     for number, literal in enumerate(literals, start=1):
         kind = found.get(number)
-        if kind is None or (kind == NUMBER and len(literal) > _DIGITS) or not _fits(literal, kind):
+        if kind is None or (kind == NUMBER and len(literal) > _DIGITS) or not _converts(literal, kind):
             texts[number] = literal
         else:
             classes.append(kind)
@@ -84,12 +84,11 @@ def template_of(sql: str, available: tuple[Field, ...]) -> Template:
 
 
 @lru_cache(maxsize=65_536)
-def _fits(literal: str, kind: str) -> bool:
-    """Whether a literal is a value of its class. If it is not, the condition fails for each row that is compared with
-    it and not for the family, so it stays a part of the template."""
+def _converts(literal: str, kind: str) -> bool:
+    """Whether a constant has a value of its class: one that has none fails where rows are compared with it."""
     if kind in (NUMBER, "VARCHAR"):
         return True
-    return typer().value(f"TRY_CAST({literal} AS {kind}) IS NOT NULL") is True
+    return not isinstance(typer().value(f"CAST({literal} AS {kind})"), Failure)
 
 
 def _unmarked(skeleton: str, texts: Mapping[int, str]) -> str:
@@ -120,6 +119,8 @@ def _class(literal: exp.Expr, types: Mapping[str, Type]) -> str | None:
     cast = None
     if isinstance(node.parent, exp.Cast) and not isinstance(node.parent, exp.TryCast):
         node = node.parent
+        if any(member.is_string for member in node.to.find_all(exp.Literal)):
+            return None  # the members of an ENUM are literals as well
         cast = _type_text(node.to.sql(dialect="duckdb"))
         if cast is None:
             return None
@@ -132,8 +133,8 @@ def _class(literal: exp.Expr, types: Mapping[str, Type]) -> str | None:
         return cast
     beside = types.get(other.name) if isinstance(other, exp.Column) else None
     if literal.is_string:
-        if beside is None or not beside.is_scalar:
-            return None
+        if beside is None or not beside.is_scalar or beside.kind is Kind.ENUM:
+            return None  # DuckDB compares an ENUM with a text as text
         return "VARCHAR" if beside.kind in TEXTS else str(beside)
     if beside is not None and beside.kind not in _NUMERIC:
         return None

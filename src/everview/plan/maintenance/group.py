@@ -165,7 +165,9 @@ class _Planner:
 
 
 def _row_id(key: Sequence[Field]) -> Expr:
-    """One value for a key: the texts of its fields, each after its length."""
+    """One value for a key: the field itself, or the texts of all, each after its length."""
+    if len(key) == 1:
+        return Expr(quoted(key[0].name), key[0].type)
     texts = [f"CAST({quoted(field.name)} AS VARCHAR)" for field in key]
     told = [f"COALESCE(LENGTH({text}) || ':' || {text}, '-')" for text in texts]
     return Expr(" || ".join(told) or "''", VARCHAR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from everview.change.types import BLOB, BOOLEAN
+from everview.change.types import BLOB, BOOLEAN, Kind, Type
 from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.failing import computed_first
@@ -12,7 +12,8 @@ from everview.plan.maintenance.joining import bag_key, by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
 from everview.plan.maintenance.names import above, computed_name, pretty
 from everview.plan.maintenance.sketch import StateDraft, Stream, place_for
-from everview.plan.relations import Reevaluate, Sort, TopK, Window
+from everview.plan.relations import Reevaluate, Relation, Sort, TopK, Window
+from everview.sql.leaves import replaced as replaced_leaves
 
 
 def window(relation: Window, needed: frozenset[str], context: Context) -> Stream:
@@ -94,10 +95,27 @@ def _can_be_null(relation: TopK, sort: Sort) -> bool:
 
 
 def _sort_key(value: Expr, sort: Sort) -> Expr:
-    """Bytes in the order of lists and structs, which have none as parts of keys."""
+    """Bytes in the order of lists and structs, which have none as parts of keys. DuckDB's are not in its own
+    order of the types in ``_ORDERED_BY``, so what stands for their values is."""
     nulls = "FIRST" if sort.nulls_first else "LAST"
     way = f"{'DESC' if sort.descending else 'ASC'} NULLS {nulls}"
-    return Expr(f"CREATE_SORT_KEY({value.sql}, '{way}')", BLOB)
+    return Expr(f"CREATE_SORT_KEY({replaced_leaves(value.sql, value.type, _ORDERED_BY)}, '{way}')", BLOB)
+
+
+def _length(sql: str) -> str:
+    """An INTERVAL in microseconds, as it is compared: a month is 30 days."""
+    months = f"(extract('year' FROM {sql}) * 12 + extract('month' FROM {sql}))"
+    days = f"CAST({months} * 30 + extract('day' FROM {sql}) AS HUGEINT)"
+    minutes = f"(extract('hour' FROM {sql}) * 60 + extract('minute' FROM {sql}))"
+    return f"({days} * 86400000000 + CAST({minutes} AS HUGEINT) * 60000000 + extract('microsecond' FROM {sql}))"
+
+
+_ORDERED_BY = {
+    Kind.INTERVAL: _length,
+    Kind.TIMETZ: "timetz_byte_comparable({})".format,
+    Kind.BIT: "CAST({} AS VARCHAR)".format,
+}
+"""What values are ordered by whose sort keys in DuckDB are not in their order."""
 
 
 def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context) -> Stream:
@@ -108,7 +126,7 @@ def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context)
     keys: list[tuple[str, ...]] = []
     for number, source in enumerate(relation.sources):
         fields = [column.name for column in source.fields]
-        below = context.stream(source, frozenset(fields))
+        below = _as_declared(context.stream(source, frozenset(fields)), source)
         key = [below.over(one) for one in relation.partition[number]] if relation.partition else []
         rows = rows_by(context, below, key, fields)
         inputs.append(rows)
@@ -131,3 +149,17 @@ def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context)
     draft.located = tuple(frozenset({names[name].sql}) for name in relation.shown_as) or (() if whole else None)
     draft.zone_key = () if whole else keys[0]
     return Stream(draft, ("evaluated",), names, slots)
+
+
+def _as_declared(stream: Stream, source: Relation) -> Stream:
+    """The stream with values of the types that a text over it was written for. Of a view that does not show its
+    key the row id is a text there, whatever the key is."""
+    names = {
+        name: found if found.type == source.field(name).type else _cast(found, source.field(name).type)
+        for name, found in stream.names.items()
+    }
+    return replace(stream, names=names)
+
+
+def _cast(value: Expr, kind: Type) -> Expr:
+    return Expr(f"CAST({value.sql} AS {kind})", kind)

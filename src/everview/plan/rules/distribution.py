@@ -84,6 +84,8 @@ def _with(query: exp.Expr, named: Mapping[str, Rows]) -> Mapping[str, Rows]:
     for part in clause.expressions:
         name = part.alias.lower()
         names = [column.name.lower() for column in part.args["alias"].columns]
+        if part.args.get("key_expressions"):
+            raise NotApartError("a recursive query with a key")
         if clause.args.get("recursive") and _reads(part.this, {name}):
             known[name] = _recursive(part.this, name, names, known)
         else:
@@ -276,8 +278,13 @@ def _enter(scope: Scope, tree: exp.Expr, named: Mapping[str, Rows]) -> tuple[str
     return alias, rows
 
 
+_PARTS = frozenset({"this", "on", "using", "side", "kind", "method"})
+
+
 def _join(scope: Scope, join: exp.Join, asked: Sequence[exp.Expr], named: Mapping[str, Rows]) -> None:
     side, kind = join.side.upper(), join.kind.upper()
+    if any(value for part, value in join.args.items() if part not in _PARTS):
+        raise NotApartError("a join of another form")
     if join.method.upper() not in ("", "ASOF"):
         raise NotApartError(f"a {join.method} join")
     before, was_constant = set(scope.carried), scope.constant

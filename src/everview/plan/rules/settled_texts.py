@@ -27,13 +27,14 @@ from everview.plan.relations import Reevaluate, Relation
 from everview.sql.calls import aggregates, called
 from everview.sql.open_orders import open_orders
 from everview.sql.outer_aggregates import computed_parts, outer_aggregates
+from everview.sql.typer import Failure, typer
 
 _ONE_BY_ONE = frozenset({"row_number", "lag", "lead", "ntile"})
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 def settled_text(node: Reevaluate) -> str:
-    """The query of a re-evaluation with no order left open."""
+    """The query of a re-evaluation with no order left open, as far as DuckDB takes that."""
     tree = parsed(node.query)
     if not open_orders(tree, "") and not _positional(tree):
         return node.query
@@ -51,7 +52,10 @@ def settled_text(node: Reevaluate) -> str:
             if isinstance(side, exp.Subquery):
                 _order_rows(side.this, node)
     after = written(holder.this)
-    return node.query if after == written(tree) else after
+    if after == written(tree):
+        return node.query
+    inputs = {f"in{n}": [(field.name, field.type) for field in one.fields] for n, one in enumerate(node.sources)}
+    return node.query if isinstance(typer().attempt(after, inputs), Failure) else after
 
 
 def _positional(tree: exp.Expr) -> list[exp.Join]:
