@@ -1,7 +1,7 @@
 """Queries of other projects' test suites as views under random histories of writes.
 
     python -m tests.strangers --repo DIR[,DIR…] [--suite NAME] [--limit N] [--per-file N] [--seed S]
-                              [--report FILE] [--spark]
+                              [--report FILE] [--again] [--spark]
 
 ``--repo`` takes clones of Materialize (its own tests, and its copy of CockroachDB's), Feldera, PostgreSQL, SQLite,
 SQLite's logic tests, RisingWave, DataFusion or DuckDB: git directories or work trees. Nothing of them is kept.
@@ -12,8 +12,8 @@ every flush each view is compared with DuckDB's answer to the same words over th
 (:mod:`tests.strangers.trial` lists the outcomes). What DuckDB does not take, and what is volatile, is not for us.
 
 Every outcome is a line of JSON in the report, those that are wrong or crashed with a small reproduction. A campaign
-that is interrupted goes on where it was, if it is started with the same report. The same seed draws the same files,
-queries and histories.
+that is interrupted goes on where it was, if it is started with the same report; with ``--again`` the files in which
+something was refused, wrong or crashed are tried once more. The same seed draws the same files, queries and histories.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.strangers.campaign import Campaign, lines_of
+from tests.strangers.campaign import Campaign, forget_failures, lines_of
 from tests.strangers.on_spark import run
 from tests.strangers.report import distinct, tables
 
@@ -42,6 +42,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--report", type=Path, default=Path("strangers.jsonl"))
     parser.add_argument("--spark", action="store_true", help=f"then try {ON_SPARK} of the right ones on Spark")
+    parser.add_argument("--again", action="store_true", help="first forget the files in which something was not right")
     parser.add_argument("--whole", action="store_true", help="histories of what is wrong are not made smaller")
     asked = parser.parse_args()
     started = time.monotonic()
@@ -50,6 +51,8 @@ def main() -> int:
         print(f"{time.monotonic() - started:7.1f} s {line}", flush=True)
 
     places = tuple(Path(place) for place in asked.repo.split(","))
+    if asked.again:
+        say(f"{forget_failures(asked.report)} files are tried again")
     campaign = Campaign(
         places,
         frozenset(asked.suite),

@@ -1,13 +1,12 @@
 """The smallest history that still shows what is wrong with a view.
 
 One sentence: tables that the query does not read, rounds, statements and rows are left out one after another, for as
-long as the outcome stays and time allows.
+long as the outcome stays, within a number of attempts.
 """
 
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,8 @@ from tests.strangers.oracle import Oracle
 from tests.strangers.statements import top_level
 from tests.strangers.trial import Outcome, attempt
 
-SECONDS = 6.0
+ATTEMPTS = 60
+"""How often a smaller history is tried."""
 
 
 def narrowed(extract: Extract, history: History, queries: Sequence[str]) -> tuple[Extract, History]:
@@ -41,12 +41,13 @@ def narrowed(extract: Extract, history: History, queries: Sequence[str]) -> tupl
 
 def shrink(extract: Extract, history: History, query: str, outcome: Outcome) -> tuple[Extract, History, Outcome]:
     """A smaller extract and history with an outcome of the same kind, and that outcome."""
-    deadline = time.monotonic() + SECONDS
+    left = ATTEMPTS
     extract, history = narrowed(extract, history, [query])
     best = outcome
 
     def still(candidate: History) -> bool:
-        nonlocal best, history
+        nonlocal best, history, left
+        left -= 1
         found = attempt(extract, candidate, {"0": query})["0"]
         if found.kind != outcome.kind:
             return False
@@ -64,22 +65,19 @@ def shrink(extract: Extract, history: History, query: str, outcome: Outcome) -> 
     )
     still(singles)
     size = max(1, sum(map(len, (history.before, *history.rounds))) // 2)
-    while time.monotonic() < deadline:
+    while left > 0:
         places = [(at, place) for at, texts in enumerate(_parts(history)) for place in range(len(texts))]
         smaller = False
         for start in range(0, len(places), size):
-            if time.monotonic() > deadline:
-                break
-            left = set(places[start : start + size])
-            if left <= set(places) and still(_without(history, left)):
-                smaller = True
+            smaller = still(_without(history, set(places[start : start + size])))
+            if smaller or left <= 0:
                 break
         if not smaller:
             if size == 1:
                 break
             size = max(1, size // 2)
     trimmed = History(history.before, tuple(texts for texts in history.rounds if texts))
-    if trimmed != history and time.monotonic() < deadline:
+    if trimmed != history:
         still(trimmed)
     return extract, history, best
 

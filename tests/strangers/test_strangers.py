@@ -14,7 +14,7 @@ from everview.client.database import Database
 from everview.client.result import Result
 from everview.errors import SqlRefusedError
 from tests.strangers import campaign, formats
-from tests.strangers.campaign import Campaign, DiedError, lines_of
+from tests.strangers.campaign import Campaign, DiedError, forget_failures, lines_of
 from tests.strangers.constructs import constructs
 from tests.strangers.extraction import Extraction
 from tests.strangers.oracle import Answer, same
@@ -126,6 +126,16 @@ def test_an_answer_that_duckdb_itself_changes_is_open(place: Path, monkeypatch: 
     assert outcomes(place)["SELECT first(a) FROM t"] == "open"
 
 
+def test_values_that_compare_equal_are_no_difference_but_remarked(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = "SELECT '-0.0'::FLOAT * a AS z FROM t"
+    (place / "test" / "select1.test").write_text(SUITE + f"\nquery I\n{query}\n----\n")
+    plant(monkeypatch, lambda text: text.replace("'-0.0'", "'0.0'"))
+    (batch,) = read(place)["batches"]
+    line = next(line for line in try_batch(batch, seed=1) if line["query"] == query)
+    assert line["outcome"] == "right"
+    assert [remark.partition(":")[0] for remark in line["remarks"]] == ["form"]
+
+
 def test_an_open_answer_with_another_number_of_rows_is_wrong(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, lambda text: text.replace("SELECT first(a) FROM t", "SELECT a FROM t"))
     assert outcomes(place)["SELECT first(a) FROM t"] == "wrong"
@@ -213,6 +223,9 @@ def test_a_campaign_is_written_to_its_report_and_goes_on_where_it_was(
     assert "| sqllogictest | 5 | " in text and "| group by | 1 | 1 |" in text and "1 volatile" in text
     Campaign((place,), frozenset(), 100, 40, 1, report, say=said.append).run()
     assert len(said) == 1 and list(lines_of(report)) == lines
+    assert forget_failures(report) == 0 and list(lines_of(report)) == lines
+    report.write_text("".join(json.dumps(line | {"outcome": "refused"}) + "\n" for line in lines))
+    assert forget_failures(report) == 1 and list(lines_of(report)) == []
 
 
 def test_a_query_that_kills_its_process_is_found(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,8 +96,7 @@ def try_batch(held: dict[str, Any], seed: int) -> list[dict[str, Any]]:
 
 
 def reproduce(held: dict[str, Any], query: str, seed: int, extreme: bool, shrinks: bool) -> dict[str, Any]:
-    """What is needed to see again that a query of a batch is wrong or crashes, as small as it was made in some
-    seconds."""
+    """What is needed to see again that a query of a batch is wrong or crashes."""
     extract = Extract.of_json(held)
     history, _, _ = foretell(extract, {}, seed, extreme)
     small, history = narrowed(extract, history, [query])
