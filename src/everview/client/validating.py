@@ -25,7 +25,7 @@ import duckdb
 import pyarrow as pa
 
 from everview.change.schema import ROW_ID, Column
-from everview.check.asking import Asking, asking
+from everview.check.asking import Asking, asking, whole
 from everview.check.sample import LEVELS, Round, Sample
 from everview.check.settled import settled
 from everview.errors import DefinitionError, EverviewError
@@ -37,6 +37,7 @@ from everview.sql.open_orders import open_orders
 from everview.sql.statements import CreateMaterializedView
 from everview.sql.trust import shape
 from everview.sql.words import INPUT, worded
+from everview.store.fitting import Unfit, fit
 
 PATIENCE = 1.0
 """Seconds after which no further round is begun."""
@@ -193,21 +194,23 @@ class _History:
         names = [f"c{number}" for number in range(found.num_columns)]
         if expected.num_columns != found.num_columns:
             return f"it has {found.num_columns} columns, and the answer has {expected.num_columns}"
-        expected, found = expected.rename_columns(names), found.rename_columns(names)
+        columns = [Column(name, field.type) for name, field in zip(names, self.compiled.columns, strict=True)]
+        expected, found = _typed(expected, columns), found.rename_columns(names)
         if not duck.differ(names, expected, found):
             return ""
-        columns = [Column(name, field.type) for name, field in zip(names, self.compiled.columns, strict=True)]
         if duck.agree(columns, expected, found):
             return ""
-        if self._is_settled(duck, names, one, expected, found):
+        if self._is_settled(duck, columns, one, expected, found):
             return ""
-        others = [table for table in self._in_other_orders(one) if table is not None]
-        if any(duck.differ(names, expected, other.rename_columns(names)) for other in others):
+        others = [_typed(table, columns) for table in self._in_other_orders(one) if table is not None]
+        if any(duck.differ(names, expected, other) for other in others):
             counts = {len(expected), *map(len, others)}
             return "" if len(found) in counts or len(counts) > 1 else _words(expected, found)
         return _words(expected, found)
 
-    def _is_settled(self, duck: Asking, names: list[str], one: Round, expected: pa.Table, found: pa.Table) -> bool:
+    def _is_settled(
+        self, duck: Asking, columns: Sequence[Column], one: Round, expected: pa.Table, found: pa.Table
+    ) -> bool:
         """Whether the rows are those of a query that says what the row key decides where its order is
         nondeterministic; where that cannot be said, whether there are as many."""
         tree = reader(DEFAULT).read(self.compiled.meaning)
@@ -219,7 +222,8 @@ class _History:
             answer = self.question.told(to_sql(made.tree), one.rows)
         except (duckdb.Error, EverviewError):
             return False
-        if answer.num_columns == len(names) and not duck.differ(names, answer.rename_columns(names), found):
+        names = [column.name for column in columns]
+        if answer.num_columns == len(names) and not duck.differ(names, _typed(answer, columns), found):
             return True
         return bool(made.doubts) and len(found) == len(expected)
 
@@ -237,6 +241,17 @@ class _History:
             except duckdb.Error:
                 found.append(None)
         return found
+
+
+def _typed(answer: pa.Table, columns: Sequence[Column]) -> pa.Table:
+    """An answer of DuckDB's as columns of these names, in the Arrow types in which rows are kept."""
+    arrays = []
+    for column, values in zip(columns, answer.columns, strict=True):
+        try:
+            arrays.append(values if values.type == column.type.arrow else fit(whole(values), column.type))
+        except (Unfit, pa.ArrowException, ValueError):
+            arrays.append(values)
+    return pa.table(arrays, names=[column.name for column in columns])
 
 
 def _words(expected: pa.Table, found: pa.Table) -> str:
