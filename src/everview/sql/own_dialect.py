@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -99,9 +100,9 @@ class Everview(DuckDB):
             if isinstance(found, exp.Column | exp.Dot):
                 collate.set("expression", exp.var(".".join(part.name for part in found.parts)))
 
-    class Generator(DuckDB.Generator):
+    class Generator(DuckDBGenerator):
         TRANSFORMS: ClassVar[dict[type[exp.Expr], Callable[..., str]]] = {
-            **DuckDB.Generator.TRANSFORMS,
+            **DuckDBGenerator.TRANSFORMS,
             exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
         }
         """The empty map has no text of its own where it is cast to a MAP."""
