@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 from decimal import Decimal
 from pathlib import Path
@@ -116,8 +117,53 @@ def test_types_that_spark_has() -> None:
         "STRUCT(a UUID, b UINTEGER[])": "struct<a:string,b:array<bigint>>",
         "MAP(VARCHAR, TIME)": "map<string,string>",
         "DECIMAL(10,2)": "decimal(10,2)",
+        "TIMESTAMP_S": "timestamp_ntz",
+        "TIMESTAMP_NS": "string",
+        "ENUM('a', 'b')[2]": "array<string>",
+        "TUPLE(TIMETZ, TUPLE(BIT))": "struct<_1:string,_2:struct<_1:string>>",
     }
     assert {text: spark_type(for_spark(parse_type(text))).simpleString() for text in kinds} == kinds
+
+
+RARE = "e ENUM('b', 'a'), t TIMETZ, b BIT, n TIMESTAMP_NS, s TIMESTAMP_S, a INTEGER[2], p TUPLE(INTEGER, ENUM('x'))"
+VALUES = (
+    "('a', '12:00:00+01', '0101', '2020-01-01 00:00:00.123456789', '2020-01-01 00:00:00', [1, NULL], (1, 'x'))",
+    "(NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+)
+
+
+def test_rows_of_types_that_spark_has_not(db: everview.Database) -> None:
+    db.sql(f"CREATE TABLE t (id INTEGER PRIMARY KEY, {RARE})")
+    for number, values in enumerate(VALUES):
+        db.sql(f"INSERT INTO t VALUES ({number}, {values[1:]}")
+    first, second = rows_of(*plan(db, table="t")).sort_by("id").to_pylist()
+    assert first == {
+        "id": 0,
+        "e": "a",
+        "t": "12:00:00+01",
+        "b": "0101",
+        "n": "2020-01-01 00:00:00.123456789",
+        "s": datetime.datetime(2020, 1, 1),
+        "a": [1, None],
+        "p": {"_1": 1, "_2": "x"},
+    }
+    assert set(second.values()) == {1, None}
+
+
+def test_types_that_spark_has_not_are_maintained_on_spark(db: everview.Database, spark: SparkSession) -> None:
+    db.sql(f"CREATE TABLE t (id INTEGER PRIMARY KEY, {RARE})")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT e, p, count(*) AS n, max(t) AS t, min(b) AS b FROM t GROUP BY e, p")
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT x.id, y.a, y.n FROM t AS x JOIN t AS y ON x.e = y.e AND x.t = y.t")
+    with db.maintain(spark, servers=2) as running:
+        for number, values in enumerate(VALUES * 2):
+            db.sql(f"INSERT INTO t VALUES ({number}, {values[1:]}")
+        running.drain(60)
+    assert db.sql("SELECT e, p, n, t, b FROM v ORDER BY e").rows() == [
+        ("a", (1, "x"), 2, datetime.time(12, tzinfo=datetime.timezone(datetime.timedelta(hours=1))), "0101"),
+        (None, None, 2, None, None),
+    ]
+    assert db.view("w").count() == 4
+    assert db.verify().right
 
 
 def test_spark_reads_tables_and_views(db: everview.Database, spark: SparkSession) -> None:

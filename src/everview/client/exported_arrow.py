@@ -13,8 +13,8 @@ whoever reads a result gets the types of ``duckdb.sql(…).to_arrow_table()`` in
 | TUPLE | a struct without names | a struct of ``element1``, ``element2``, … |
 | ENUM | places of the members | a dictionary of strings |
 
-    >>> exported(to_arrow([7, None], parse_type("HUGEINT")), parse_type("HUGEINT")).type
-    Decimal128Type(decimal128(38, 0))
+    >>> exported(pa.nulls(1, parse_type("HUGEINT[]").arrow), parse_type("HUGEINT[]")).type
+    ListType(list<item: decimal128(38, 0)>)
 
 All of it happens column by column, and a HUGEINT is not even copied.
 """

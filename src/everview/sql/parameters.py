@@ -225,7 +225,8 @@ def _struct(value: dict[object, object]) -> exp.Expr:
 
 def _time(value: object) -> exp.Expr:
     if isinstance(value, datetime.datetime):
-        if value.tzinfo is None and getattr(value, "nanosecond", 0):
+        nanoseconds = int(getattr(value, "nanosecond", 0))
+        if value.tzinfo is None and nanoseconds:
             return _cast(value.isoformat(sep=" "), exp.DType.TIMESTAMP_NS)
         if value.tzinfo is None:
             return _cast(value.isoformat(sep=" "), exp.DType.TIMESTAMPNTZ)
