@@ -105,6 +105,8 @@ def test_what_sqlglot_reads_and_duckdb_does_not_is_an_error(text: str, unexpecte
     [
         ("SELECT now() AS t FROM orders", "now()", (1, 8)),
         ("SELECT id\nFROM orders WHERE ts < current_timestamp", "current_timestamp", (2, 24)),
+        ('SELECT id\nFROM orders WHERE ts < "current_timestamp"', "current_timestamp", (2, 25)),
+        ('SELECT id, "user" AS u FROM orders', "user()", (1, 13)),
         ("SELECT today() - ts::DATE AS d FROM orders", "today()", (1, 8)),
         ("SELECT age(ts) AS a FROM orders", "age()", (1, 8)),
         ("SELECT id FROM orders ORDER BY random() LIMIT 3", "random()", (1, 32)),
@@ -129,6 +131,13 @@ def test_what_is_volatile_is_refused_with_a_way_out(text: str, what: str, place:
 def test_an_ad_hoc_query_may_be_volatile_and_have_equal_names() -> None:
     assert checked("SELECT now() AS t, age(ts) FROM orders", allow_volatile=True).columns[0][0] == "t"
     assert len(checked("SELECT * FROM orders, people", allow_duplicates=True).columns) == 8
+
+
+def test_a_column_may_have_the_name_of_a_volatile_word() -> None:
+    found = checked(
+        'SELECT q."current_date" AS a, "user" AS b FROM (SELECT id AS "current_date", id AS "user" FROM orders) q'
+    )
+    assert [name for name, _ in found.columns] == ["a", "b"]
 
 
 def test_two_arguments_make_an_age_certain() -> None:

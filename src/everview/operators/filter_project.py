@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from everview.change.types import BIGINT, INTEGER
+from everview.change.types import BIGINT, INTEGER, Type
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, in_turn
 from everview.operators.members import MEMBER, own_constants
@@ -106,6 +106,8 @@ class _Constants:
     def _pairs(self, work: Work, numbered: pa.Table, at: int, failed: dict[int, str]) -> list[pa.Table]:
         assert self._table is not None
         types = [(_ROW, BIGINT), ("__m", INTEGER)]
+        if not len(numbered):
+            return [_no_pairs(types)]
         alone = len(numbered) == 1
         try:
             query = self._query_in_turn if alone else self._query
@@ -113,9 +115,13 @@ class _Constants:
         except Unevaluable as error:
             if alone:
                 failed[at] = str(error)
-                return [pa.table([pa.nulls(0, k.arrow) for _, k in types], names=[n for n, _ in types])]
+                return [_no_pairs(types)]
         middle = len(numbered) // 2
         return [
             *self._pairs(work, numbered[:middle], at, failed),
             *self._pairs(work, numbered[middle:], at + middle, failed),
         ]
+
+
+def _no_pairs(types: Sequence[tuple[str, Type]]) -> pa.Table:
+    return pa.table([pa.array([], kind.arrow) for _, kind in types], names=[name for name, _ in types])

@@ -151,8 +151,8 @@ def _compiled(
     except EverviewError as refused:
         return _instead(view, names, refused, on_reevaluation)
     except Exception as error:  # whatever a builder or a rule did not expect, the words are still DuckDB's
-        refused = SqlRefusedError("the query has no plan", detail=f"{type(error).__name__}: {error}")
-        return _instead(view, names, refused, on_reevaluation)
+        unplanned = SqlRefusedError("the query has no plan", detail=f"{type(error).__name__}: {error}")
+        return _instead(view, names, unplanned, on_reevaluation)
 
 
 UNREAD = "a query that only DuckDB reads"

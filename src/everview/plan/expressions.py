@@ -137,6 +137,12 @@ def conjuncts_of(tree: exp.Expr) -> Iterator[exp.Expr]:
         yield found
 
 
+def operand(tree: exp.Expr) -> exp.Expr:
+    """A tree as one side of a comparison: in parentheses where it would be read otherwise."""
+    loose = isinstance(tree, exp.Connector | exp.Predicate | exp.Not | exp.Lambda)
+    return exp.Paren(this=tree.copy()) if loose else tree.copy()
+
+
 def conjunction(parts: Iterable[Expr]) -> Expr | None:
     """One condition out of several, each once; None where there is none. The order stays: a part
     may guard a later one that fails on other rows."""

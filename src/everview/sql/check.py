@@ -107,7 +107,7 @@ def _check(
     query = with_types(query, namespace, text)
     tree, uses = expanded(query, namespace, text)
     if not allow_volatile:
-        refuse_volatile(tree, text)
+        refuse_volatile(tree, text, columns=_named(tree, uses))
     refuse_unnamed(tree, text)
     _refuse_open_pivots(tree, text)
     _refuse_row_ids(tree, uses, text)
@@ -233,14 +233,20 @@ def _refuse_open_pivots(tree: exp.Expr, text: str) -> None:
             )
 
 
+def _named(tree: exp.Expr, uses: tuple[Relation, ...]) -> frozenset[str]:
+    """Every name that a column has somewhere in a query: in a table, or as an alias."""
+    names = [column.name for relation in uses for column in relation.columns]
+    names += [alias.alias for alias in tree.find_all(exp.Alias)]
+    names += [name.name for alias in tree.find_all(exp.TableAlias) for name in alias.columns]
+    return frozenset(map(fold, names))
+
+
 def _refuse_row_ids(tree: exp.Expr, uses: tuple[Relation, ...], text: str) -> None:
     """DuckDB's ``rowid`` numbers the rows of its own copy of a table, which says nothing here."""
     ids = [column for column in tree.find_all(exp.Column) if fold(column.name) == "rowid"]
-    if not ids or any(relation.column("rowid") for relation in uses):
+    if not ids:
         return
-    named = {fold(alias.alias) for alias in tree.find_all(exp.Alias, exp.TableAlias) if isinstance(alias, exp.Alias)}
-    named |= {fold(name.name) for alias in tree.find_all(exp.TableAlias) for name in alias.columns}
-    if "rowid" not in named:
+    if "rowid" not in _named(tree, uses):
         raise unknown_at(
             text, offset_of(ids[0].this), "there is no column rowid", width=5, hint="use the table's primary key"
         )

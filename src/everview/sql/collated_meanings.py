@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from everview.sql.marks import marked
+from everview.sql.marks import kind_of, marked
 
 _COMPARISONS = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
@@ -25,7 +25,10 @@ def mark_comparisons(holder: exp.Expr, dialect: str) -> None:
         if not isinstance(node.parent, exp.PropertyEQ) and not any(map(_is_plain, _operands(node))):
             node.replace(marked("compare", dialect, node.copy()))
     for key in _keys(holder):
-        if not _is_plain(key):
+        kind = kind_of(key)
+        if kind == "add":  # the two meanings stand on two nodes
+            key.replace(marked("key", dialect, exp.Paren(this=key.copy())))
+        elif kind is None and not _is_plain(key):
             key.replace(_as_output(key, marked("key", dialect, key.copy())))
 
 

@@ -19,6 +19,17 @@ def marked(kind: str, dialect: str, operation: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=f"{_CALL}{kind}__{dialect}", expressions=[operation])
 
 
+def is_marked(node: exp.Expr) -> bool:
+    """Whether a node has a mark. Every tree is asked, so no node is given a ``meta`` for it."""
+    return node._meta is not None and MARK in node._meta
+
+
+def kind_of(node: exp.Expr) -> str | None:
+    """The kind of operation that a call marks."""
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    return name.removeprefix(_CALL).partition("__")[0] if name.startswith(_CALL) else None
+
+
 def unwrapped(tree: exp.Expr) -> exp.Expr:
     """The tree with marks in ``meta`` instead of calls."""
     holder = exp.Paren(this=tree)
@@ -44,4 +55,5 @@ def _needs_parentheses(operation: exp.Expr, parent: exp.Expr | None) -> bool:
 
 def fails(why: str, kind: str = "DOUBLE") -> exp.Expr:
     """A value that no row has: evaluating it is an error that contains the reason."""
-    return exp.Cast(this=exp.Literal.string(why), to=exp.DataType.build(kind, dialect="duckdb"))
+    failure = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(why)])
+    return exp.Cast(this=failure, to=exp.DataType.build(kind, dialect="duckdb"))

@@ -14,7 +14,8 @@ types, the operation is marked (:mod:`everview.sql.marks`). Words of their own:
 | T-SQL | ``len`` leaves out blanks at the end | ``length(rtrim(s))`` |
 | Oracle | ``greatest`` and ``least`` are null if one value is | a ``CASE`` |
 | Oracle | an empty text is null | ``''`` is refused, ``a \\|\\| b`` skips nulls |
-| SQLite | ``typeof`` has other words | refused |
+| SQLite | ``round`` is a float always | a ``CAST`` |
+| SQLite | ``typeof`` has other words; dates have changes such as ``'+1 day'`` | refused |
 
 Patterns and parts of texts are in :mod:`everview.sql.pattern_meanings`, collations in
 :mod:`everview.sql.collated_meanings`.
@@ -40,7 +41,7 @@ _POSTGRES = frozenset({"postgres", "risingwave", "materialize", "redshift"})
 
 _KINDS = (
     exp.Func, exp.Like, exp.ILike, exp.SimilarTo, exp.DPipe, exp.Div, exp.IntDiv, exp.Mod, exp.Add, exp.Literal,
-    exp.Cast, exp.TryCast, exp.Convert, exp.Bracket,
+    exp.Cast, exp.TryCast, exp.Convert, exp.Bracket, exp.EQ, exp.NEQ,
 )  # fmt: skip
 
 
@@ -90,6 +91,8 @@ def _divided(node: exp.Expr, meaning: Meaning, dialect: str) -> exp.Expr | None:
         return marked("divide_whole", dialect, node.copy())
     if not isinstance(node, exp.Mod):
         return None
+    if dialect == "sqlite":
+        return marked("remainder_whole", dialect, node.copy())
     if meaning.zero is Zero.NULL:
         by = exp.Nullif(this=node.expression.copy(), expression=exp.Literal.number(0))
         return exp.Mod(this=node.this.copy(), expression=by)
@@ -123,6 +126,8 @@ def _cast(node: exp.Expr, meaning: Meaning, dialect: str) -> exp.Expr | None:
         ):
             return changed if changed is not node else None
         return marked("cast", dialect, changed.copy())
+    if dialect in _POSTGRES and target.this is exp.DType.TEXT and not isinstance(changed.this, exp.Literal):
+        return marked("to_text", dialect, changed.copy())
     if meaning.cuts_text and target.this in _TEXTS | _FILLED:
         return _cut_text(changed, dialect) or (changed if changed is not node else None)
     return changed if changed is not node else None
@@ -201,7 +206,28 @@ def _item(node: exp.Expr, meaning: Meaning, dialect: str) -> exp.Expr | None:
     )
 
 
-_OPERATIONS = (_divided, _cast, _undefined, _added, _concatenated, _rounded, _item)
+def _any_item(node: exp.Expr, _meaning: Meaning, dialect: str) -> exp.Expr | None:
+    """PostgreSQL's ``a = ANY(list)`` is null where the list is, or has a null and no such item."""
+    if not isinstance(node, exp.EQ | exp.NEQ) or dialect not in _POSTGRES:
+        return None
+    items = node.expression
+    if not isinstance(items, exp.Any if isinstance(node, exp.EQ) else exp.All) or items.find(exp.Query) is not None:
+        return None
+    value, found = node.this, items.this.unnest()
+    contains = exp.Anonymous(this="LIST_CONTAINS", expressions=[found.copy(), value.copy()])
+    counts = [exp.Anonymous(this=name, expressions=[found.copy()]) for name in ("LEN", "LIST_COUNT")]
+    nothing = exp.EQ(this=counts[0].copy(), expression=exp.Literal.number(0))
+    unknown = exp.or_(
+        exp.Is(this=found.copy(), expression=exp.Null()),
+        exp.Is(this=_closed(value), expression=exp.Null()),
+        exp.GT(this=counts[0], expression=counts[1]),
+    )
+    answers = ((nothing, exp.false()), (contains, exp.true()), (unknown, exp.Null()))
+    made = exp.Case(ifs=[exp.If(this=one, true=answer) for one, answer in answers], default=exp.false())
+    return made if isinstance(node, exp.EQ) else exp.Not(this=exp.Paren(this=made))
+
+
+_OPERATIONS = (_divided, _cast, _undefined, _added, _concatenated, _rounded, _item, _any_item)
 
 
 # ------------------------------------------------------------------ words
@@ -284,6 +310,12 @@ def _no_changes_of_dates(node: exp.Expr) -> exp.Expr | None:
     return None
 
 
+def _rounded_float(node: exp.Expr) -> exp.Expr | None:
+    if not isinstance(node, exp.Round):
+        return None
+    return exp.Cast(this=node.copy(), to=exp.DataType.build("DOUBLE"))
+
+
 def _no_type_names(node: exp.Expr) -> exp.Expr | None:
     if isinstance(node, exp.Typeof):
         raise NoCounterpart(
@@ -302,6 +334,7 @@ _WORDS: tuple[tuple[frozenset[str], Callable[[exp.Expr], exp.Expr | None]], ...]
     (_SPARK, _is_null),
     (frozenset({"bigquery"}), _ieee_divide),
     (frozenset({"sqlite"}), _no_type_names),
+    (frozenset({"sqlite"}), _rounded_float),
     (frozenset({"sqlite"}), _no_changes_of_dates),
     (frozenset({"oracle"}), _null_if_one_is),
     (frozenset({"oracle"}), _empty_is_null),

@@ -125,7 +125,7 @@ def _substring(node: exp.Expr, meaning: Meaning, dialect: str) -> exp.Expr | Non
         return _found(text, start, dialect)
     if start is None:
         return None
-    sound = _length(length, meaning)
+    sound = _length(length, meaning, [part for part in (text, start) if not isinstance(part, exp.Literal)])
     if isinstance(start, exp.Literal) and start.is_int and int(start.name) > 0:
         return None if sound is length else _part(text, start, sound)
     first = exp.Literal.number(1)
@@ -147,11 +147,13 @@ def _substring(node: exp.Expr, meaning: Meaning, dialect: str) -> exp.Expr | Non
     return exp.Case(ifs=[exp.If(this=odd, true=instead)], default=_part(text, start, sound))
 
 
-def _length(length: exp.Expr | None, meaning: Meaning) -> exp.Expr | None:
-    """A length below 0: DuckDB counts backwards."""
+def _length(length: exp.Expr | None, meaning: Meaning, others: list[exp.Expr]) -> exp.Expr | None:
+    """A length below 0: DuckDB counts backwards. It fails only where no other argument is null."""
     if length is None or isinstance(length, exp.Literal) or meaning.substring is Substring.FROM_END:
         return length
-    negative = exp.LT(this=_closed(length), expression=exp.Literal.number(0))
+    negative: exp.Expr = exp.LT(this=_closed(length), expression=exp.Literal.number(0))
+    present = [exp.Not(this=exp.Is(this=_closed(other), expression=exp.Null())) for other in others]
+    negative = exp.and_(negative, *present)
     before = meaning.substring is Substring.BEFORE_FIRST
     instead = fails("a negative length of a substring", "BIGINT") if before else exp.Literal.number(0)
     return exp.Case(ifs=[exp.If(this=negative, true=instead)], default=length.copy())

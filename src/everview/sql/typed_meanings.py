@@ -12,38 +12,39 @@ types is only marked then, and replaced here, where DuckDB can be asked for the 
 A mark goes through the text as a call, ``__meaning_divide(a, b)``, since the text is written and read
 again (:mod:`everview.sql.dialects`), and stands in ``meta`` of the operation after that: until it is
 replaced it is DuckDB's, so that a query with marks has types. Marks are replaced from the inside out,
-WITH and FROM first. What a value's type is, DuckDB says when the value is given to a function that takes
-none: ``No function matches 'pi(DECIMAL(3,1))'``.
+WITH and FROM first.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from everview.sql.dialects import to_sql
-from everview.sql.expand import expanded
-from everview.sql.marks import MARK, fails
+from everview.errors import SqlRefusedError
+from everview.sql.dialects import TRANSLATED
+from everview.sql.marks import MARK, fails, is_marked
 from everview.sql.meanings import MEANINGS, Division, Meaning, TextToInteger, ToInteger, Zero
 from everview.sql.namespace import Namespace
-from everview.sql.typer import Failure, typer
+from everview.sql.positions import error_at, offset_of
+from everview.sql.value_types import FLOATS, ValueTypes, is_fraction, is_integer, is_text
 
 _FROM = ("with_", "from_", "joins", "laterals")
-_INTEGER = re.compile(r"U?(TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)(_LITERAL)?|INTEGER_LITERAL")
-_FLOAT = ("FLOAT", "DOUBLE")
 
 
 def with_types(query: exp.Expr, namespace: Namespace, text: str) -> exp.Expr:
     """The query with every mark replaced by what is meant of values of their types."""
-    if not any(MARK in node.meta for node in query.walk()):
+    shared = _has_collation(query) and query.find(exp.Join) is not None
+    if not shared and not any(is_marked(node) for node in query.walk()):
         return query
     holder = exp.Paren(this=query.copy())
-    holder.this.meta.update(query.meta)
-    asking = _Types(holder, namespace, text)
+    asking = ValueTypes(holder, namespace, text)
+    if shared:
+        _refuse_shared_texts(holder, asking, text)
+    for group in holder.find_all(exp.Group):
+        _resolve_aliases(group, asking)
     for node in list(_inside_out(holder.this)):
-        if MARK not in node.meta:
+        if MARK not in node.meta or node.root() is not holder:  # or replaced together with another one
             continue
         kind, dialect = node.meta[MARK]
         changed = _KINDS[kind](node, MEANINGS[dialect], asking)
@@ -56,6 +57,53 @@ def with_types(query: exp.Expr, namespace: Namespace, text: str) -> exp.Expr:
     return found
 
 
+def _has_collation(query: exp.Expr) -> bool:
+    meaning = MEANINGS.get(query.meta.get(TRANSLATED, ""))
+    return meaning is not None and meaning.collation is not None
+
+
+def _refuse_shared_texts(holder: exp.Expr, types: ValueTypes, text: str) -> None:
+    """USING and NATURAL compare columns, and there is no place to write a collation."""
+    for join in holder.find_all(exp.Join):
+        if str(join.args.get("method") or "").upper() == "NATURAL":
+            raise _bytewise(join, text, "a natural join")
+        for name in join.args.get("using") or ():
+            output = exp.column(name.name)
+            if not isinstance(join.parent, exp.Select):
+                raise _bytewise(name, text, "USING")
+            join.parent.append("expressions", output)
+            kind = types.of(output)
+            output.pop()
+            if is_text(kind):
+                raise _bytewise(name, text, "USING")
+
+
+def _bytewise(node: exp.Expr, text: str, what: str) -> Exception:
+    return error_at(
+        SqlRefusedError,
+        text,
+        offset_of(node),
+        f"{what} compares texts by their bytes here, and this dialect does not",
+        hint="write the condition: JOIN … ON a.name = b.name",
+    )
+
+
+def _resolve_aliases(group: exp.Group, types: ValueTypes) -> None:
+    """GROUP BY alias is written out, since an alias cannot be compared under a collation."""
+    select = group.parent
+    named = (
+        {part.alias.lower(): part.this for part in select.expressions if isinstance(part, exp.Alias)} if select else {}
+    )
+    for key in list(group.expressions):
+        if MARK in key.meta and isinstance(key, exp.Column) and key.name.lower() in named and types.is_alias(key):
+            expression = named[key.name.lower()].copy()
+            if MARK in expression.meta:  # an operation that has a meaning of its own is no text
+                key.meta.pop(MARK)
+                continue
+            expression.meta[MARK] = key.meta[MARK]
+            key.replace(expression)
+
+
 def _inside_out(node: exp.Expr) -> Iterator[exp.Expr]:
     first = [node.args[key] for key in _FROM if node.args.get(key)] if isinstance(node, exp.Query) else []
     rest = [value for key, value in node.args.items() if not (first and key in _FROM)]
@@ -64,49 +112,6 @@ def _inside_out(node: exp.Expr) -> Iterator[exp.Expr]:
             if isinstance(child, exp.Expr):
                 yield from _inside_out(child)
     yield node
-
-
-class _Types:
-    """The types of parts of a query."""
-
-    def __init__(self, holder: exp.Expr, namespace: Namespace, text: str) -> None:
-        self._holder = holder
-        self._namespace = namespace
-        self._text = text
-
-    def of(self, node: exp.Expr) -> str:
-        """The type of a value as DuckDB writes it; nothing where the query has none, for another reason."""
-        if isinstance(node, exp.Literal):
-            return "VARCHAR" if node.is_string else "INTEGER" if node.is_int else "DECIMAL"
-        asked = exp.Anonymous(this="pi", expressions=[exp.Null()])
-        node.replace(asked)
-        asked.set("expressions", [node])
-        try:
-            tree, uses = expanded(self._holder.this, self._namespace, self._text)
-            inputs = {relation.name: [(column.name, column.type) for column in relation.columns] for relation in uses}
-            found = typer().attempt(to_sql(tree), inputs)
-        finally:
-            asked.replace(node)
-        said = re.match(
-            r"No function matches the given name and argument types 'pi\((.*)\)'", _message(found), re.DOTALL
-        )
-        return said[1] if said else ""
-
-
-def _message(found: object) -> str:
-    return found.message if isinstance(found, Failure) else ""
-
-
-def _is_integer(kind: str) -> bool:
-    return _INTEGER.fullmatch(kind) is not None
-
-
-def _is_fraction(kind: str) -> bool:
-    return kind in _FLOAT or kind.startswith("DECIMAL")
-
-
-def _is_text(kind: str) -> bool:
-    return kind in ("VARCHAR", "STRING_LITERAL")
 
 
 def _nonzero(divisor: exp.Expr) -> exp.Expr:
@@ -122,23 +127,23 @@ def _cast(value: exp.Expr, kind: str) -> exp.Expr:
 # ------------------------------------------------------------------ numbers
 
 
-def _divide(node: exp.Expr, meaning: Meaning, types: _Types) -> exp.Expr | None:
+def _divide(node: exp.Expr, meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     kinds = types.of(node.this), types.of(node.expression)
     if "" in kinds or "INTERVAL" in kinds:
         return None
     left, right = node.this.copy(), node.expression.copy()
-    if meaning.zero is Zero.INFINITE or (meaning.zero is Zero.INFINITE_FLOATS and set(kinds) & set(_FLOAT)):
+    if meaning.zero is Zero.INFINITE or (meaning.zero is Zero.INFINITE_FLOATS and set(kinds) & set(FLOATS)):
         return None
     if meaning.zero is Zero.NULL:
         right = _nonzero(right)
         if meaning.division is Division.EXACT:
             return exp.Div(this=left, expression=right)
-    if meaning.division is Division.EXACT and all(map(_is_integer, kinds)):
+    if meaning.division is Division.EXACT and all(map(is_integer, kinds)):
         left = _cast(left, "DOUBLE")
     return exp.IntDiv(this=left, expression=right)
 
 
-def _divide_whole(node: exp.Expr, meaning: Meaning, types: _Types) -> exp.Expr | None:
+def _divide_whole(node: exp.Expr, meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     """DIV, which is a whole number whatever it divides; DuckDB's ``//`` is that of integers only."""
     kinds = types.of(node.this), types.of(node.expression)
     if "" in kinds:
@@ -147,26 +152,36 @@ def _divide_whole(node: exp.Expr, meaning: Meaning, types: _Types) -> exp.Expr |
     if meaning.zero is Zero.NULL:
         right = _nonzero(right)
     quotient = exp.IntDiv(this=left, expression=right)
-    if all(map(_is_integer, kinds)):
+    if all(map(is_integer, kinds)):
         return quotient
-    return _cast(exp.Anonymous(this="TRUNC", expressions=[quotient]), "BIGINT")
+    return _cut(quotient)
 
 
-def _remainder(node: exp.Expr, meaning: Meaning, types: _Types) -> exp.Expr | None:
+def _remainder(node: exp.Expr, meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     """Of floats, where DuckDB says NaN."""
-    if not {types.of(node.this), types.of(node.expression)} & set(_FLOAT):
+    if not {types.of(node.this), types.of(node.expression)} & set(FLOATS):
         return None
     by_zero = exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=by_zero, true=fails("a division by zero"))], default=node.copy())
 
 
-def _cast_to_integer(node: exp.Expr, meaning: Meaning, types: _Types) -> exp.Expr | None:
+def _remainder_whole(node: exp.Expr, _meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
+    """SQLite's, of whole numbers always."""
+    sides = [_cut(side.copy()) if is_fraction(types.of(side)) else side.copy() for side in (node.this, node.expression)]
+    return exp.Mod(this=sides[0], expression=_nonzero(sides[1]))
+
+
+def _cut(value: exp.Expr) -> exp.Expr:
+    return _cast(exp.Anonymous(this="TRUNC", expressions=[value]), "BIGINT")
+
+
+def _cast_to_integer(node: exp.Expr, meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     kind = types.of(node.this)
-    if _is_text(kind):
+    if is_text(kind):
         return _text_to_integer(node, meaning)
-    if meaning.to_integer is ToInteger.CUT and _is_fraction(kind):
+    if meaning.to_integer is ToInteger.CUT and is_fraction(kind):
         return _recast(node, exp.Anonymous(this="TRUNC", expressions=[node.this.copy()]))
-    if meaning.to_integer is ToInteger.AWAY and kind in _FLOAT:
+    if meaning.to_integer is ToInteger.AWAY and kind in FLOATS:
         return _recast(node, exp.Anonymous(this="ROUND", expressions=[node.this.copy()]))
     return None
 
@@ -192,9 +207,9 @@ def _recast(node: exp.Expr, value: exp.Expr) -> exp.Expr:
     return type(node)(this=value, to=node.args["to"].copy())
 
 
-def _round(node: exp.Expr, _meaning: Meaning, types: _Types) -> exp.Expr | None:
+def _round(node: exp.Expr, _meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     """PostgreSQL rounds a float to even, and a numeric away from zero, as DuckDB does both."""
-    if types.of(node.this) not in _FLOAT:
+    if types.of(node.this) not in FLOATS:
         return None
     return exp.Anonymous(this="ROUND_EVEN", expressions=[node.this.copy(), exp.Literal.number(0)])
 
@@ -202,12 +217,12 @@ def _round(node: exp.Expr, _meaning: Meaning, types: _Types) -> exp.Expr | None:
 # ------------------------------------------------------------------ texts
 
 
-def _compare(node: exp.Expr, meaning: Meaning, types: _Types) -> exp.Expr | None:
+def _compare(node: exp.Expr, meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     """A comparison of texts, under the collation that is the dialect's default."""
     value = node.this
     others = [node.args.get("expression"), *(node.args.get("expressions") or ()), node.args.get("low")]
     kinds = [types.of(value), *(types.of(one) for one in others if isinstance(one, exp.Expr) and not _rows(one))]
-    if all(map(_is_text, kinds[:1])) and all(_is_text(kind) or not kind for kind in kinds):
+    if all(map(is_text, kinds[:1])) and all(is_text(kind) or not kind for kind in kinds):
         value.replace(_collated(value, meaning))
     return None
 
@@ -216,9 +231,9 @@ def _rows(node: exp.Expr) -> bool:
     return isinstance(node, exp.Query | exp.Any | exp.All | exp.Subquery | exp.Tuple)
 
 
-def _key(node: exp.Expr, meaning: Meaning, types: _Types) -> exp.Expr | None:
+def _key(node: exp.Expr, meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     """What rows are grouped, ordered or told apart by."""
-    if not _is_text(types.of(node)):
+    if not is_text(types.of(node)):
         return None
     collated = _collated(node, meaning)
     group = node.parent if isinstance(node.parent, exp.Group) else None
@@ -254,10 +269,30 @@ def _collated(node: exp.Expr, meaning: Meaning) -> exp.Expr:
     return exp.Collate(this=bare, expression=exp.var(meaning.collation))
 
 
-def _add(node: exp.Expr, _meaning: Meaning, types: _Types) -> exp.Expr | None:
+def _float_to_text(node: exp.Expr, _meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
+    """PostgreSQL writes a whole float without a point, and Infinity and NaN with capitals."""
+    if types.of(node.this) not in FLOATS:
+        return None
+    value = exp.paren(node.this.copy())
+    whole = exp.and_(
+        exp.EQ(this=value.copy(), expression=exp.Anonymous(this="TRUNC", expressions=[value.copy()])),
+        exp.LT(this=exp.Anonymous(this="ABS", expressions=[value.copy()]), expression=exp.Literal.number("1e15")),
+    )
+    number = _recast(node, _cast(value.copy(), "BIGINT"))
+    said = {"isnan": "NaN", "isinf": "Infinity"}
+    odd = [
+        exp.If(this=exp.Anonymous(this=name, expressions=[value.copy()]), true=exp.Literal.string(text))
+        for name, text in said.items()
+    ]
+    below = exp.EQ(this=value.copy(), expression=_cast(exp.Literal.string("-inf"), "DOUBLE"))
+    negative = exp.If(this=below, true=exp.Literal.string("-Infinity"))
+    return exp.Case(ifs=[exp.If(this=whole, true=number), negative, *odd], default=node.copy())
+
+
+def _add(node: exp.Expr, _meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     """T-SQL's + puts texts together."""
     kinds = types.of(node.this), types.of(node.expression)
-    if any(map(_is_text, kinds)) and all(_is_text(kind) or kind == '"NULL"' for kind in kinds):
+    if any(map(is_text, kinds)) and all(is_text(kind) or kind == '"NULL"' for kind in kinds):
         return exp.DPipe(this=node.this.copy(), expression=node.expression.copy(), safe=True)
     return None
 
@@ -265,7 +300,7 @@ def _add(node: exp.Expr, _meaning: Meaning, types: _Types) -> exp.Expr | None:
 # ------------------------------------------------------------------ lists
 
 
-def _concatenate(node: exp.Expr, _meaning: Meaning, types: _Types) -> exp.Expr | None:
+def _concatenate(node: exp.Expr, _meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     """PostgreSQL's || of a list and an item."""
     left, right = types.of(node.this), types.of(node.expression)
     if not left or not right or left.endswith("]") == right.endswith("]"):
@@ -274,7 +309,7 @@ def _concatenate(node: exp.Expr, _meaning: Meaning, types: _Types) -> exp.Expr |
     return exp.Anonymous(this=name, expressions=[node.this.copy(), node.expression.copy()])
 
 
-def _item(node: exp.Expr, _meaning: Meaning, types: _Types) -> exp.Expr | None:
+def _item(node: exp.Expr, _meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     """An index outside of a list fails; a key that a map does not have is null. sqlglot counts from 0."""
     if not types.of(node.this).endswith("]"):
         return None
@@ -295,12 +330,14 @@ def _item(node: exp.Expr, _meaning: Meaning, types: _Types) -> exp.Expr | None:
     return None
 
 
-_KINDS: dict[str, Callable[[exp.Expr, Meaning, _Types], exp.Expr | None]] = {
+_KINDS: dict[str, Callable[[exp.Expr, Meaning, ValueTypes], exp.Expr | None]] = {
     "divide": _divide,
     "divide_whole": _divide_whole,
     "remainder": _remainder,
+    "remainder_whole": _remainder_whole,
     "cast": _cast_to_integer,
     "round": _round,
+    "to_text": _float_to_text,
     "compare": _compare,
     "key": _key,
     "add": _add,

@@ -5,7 +5,7 @@ exist without rows, and lets DuckDB's own binder say what columns and types the 
 what is wrong with it.
 
     >>> tables = {"t": [("a", parse_type("INTEGER")), ("b", parse_type("INTEGER"))]}
-    >>> typer().describe("SELECT a / 2 AS half, sum(b) FROM t GROUP BY ALL", tables)
+    >>> typer().describe("SELECT a // 2 AS half, sum(b) FROM t GROUP BY ALL", tables)
     (('half', Type('INTEGER')), ('sum(b)', Type('HUGEINT')))
 
 So there is no second opinion about types, implicit casts, overloads or the names of columns

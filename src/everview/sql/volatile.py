@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -69,6 +69,8 @@ _SESSION = re.compile(
 _NOT_CONSISTENT = ("reservoir_quantile", "version", "current_user", "session_user", "current_role", "user")
 """What DuckDB calls consistent, or has as a macro or a keyword, and is not."""
 KEYWORDS = ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_catalog")
+_WORDS = frozenset({*KEYWORDS, "current_user", "session_user", "current_role", "user"})
+"""What is volatile without parentheses."""
 
 
 def reason_of(name: str) -> Reason:
@@ -109,8 +111,9 @@ def _volatile_classes() -> dict[type[exp.Expr], str]:
     return found
 
 
-def volatile_nodes(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str, Reason]]:
-    """What is volatile in a query: the node, what to call it, and why."""
+def volatile_nodes(tree: exp.Expr, columns: Container[str] = ()) -> Iterator[tuple[exp.Expr, str, Reason]]:
+    """What is volatile in a query: the node, what to call it, and why. A name that no column has may be
+    a word: to DuckDB ``"current_date"``, in quotes too, is the date."""
     names, classes = volatile_names(), _volatile_classes()
     for node in tree.walk():
         if isinstance(node, exp.Anonymous):
@@ -120,13 +123,16 @@ def volatile_nodes(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str, Reason]]:
         elif type(node) in classes:
             name = classes[type(node)]
             yield node, name, reason_of(name)
+        elif isinstance(node, exp.Column) and not node.table and node.name.lower() in _WORDS:
+            if node.name.lower() not in columns:
+                yield node, node.name.lower(), reason_of(node.name.lower())
         elif isinstance(node, exp.TableSample):
             yield node, "sample", SAMPLE
 
 
-def refuse_volatile(tree: exp.Expr, text: str) -> None:
-    """Raise for the first volatile construct of a query."""
-    placed = [(_place(node, name, text), name, reason) for node, name, reason in volatile_nodes(tree)]
+def refuse_volatile(tree: exp.Expr, text: str, columns: Container[str] = ()) -> None:
+    """Raise for the first volatile construct of a query, in which columns have these names in lower case."""
+    placed = [(_place(node, name, text), name, reason) for node, name, reason in volatile_nodes(tree, columns)]
     for offset, name, reason in sorted(placed, key=lambda found: found[0] or 0):
         written = re.compile(r"\w+").match(text, offset or 0)
         spelled = written[0].lower() if written and offset is not None else name

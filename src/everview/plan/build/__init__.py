@@ -56,6 +56,10 @@ def build(checked: Checked, typer: Typer, text: str = "", rounds: int = ROUNDS) 
     else:
         piece = whole(context, checked.tree, None, NoOperator("a collation beyond one comparison", collate))
     columns = tuple(piece.relation.field(name) for name in piece.outputs)
+    if [field.type for field in columns] != [kind for _, kind in checked.columns]:
+        context = Context(typer, sources, text, rounds)
+        piece = whole(context, checked.tree, None, NoOperator("types that only the whole query tells", checked.tree))
+        columns = tuple(piece.relation.field(name) for name in piece.outputs)
     return Built(piece.relation, columns, piece.order or _read_order(checked, columns), tuple(context.notices))
 
 

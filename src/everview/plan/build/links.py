@@ -27,7 +27,7 @@ from everview.change.types import BIGINT, BOOLEAN
 from everview.plan.build import joins
 from everview.plan.build.context import Context, NoOperator, field_column
 from everview.plan.build.scopes import Stage, by_key
-from everview.plan.expressions import Expr, Field, of_field, quoted
+from everview.plan.expressions import Expr, Field, of_field, operand, quoted
 from everview.plan.relations import Aggregate, Call, Equality, Join, JoinKind, Relation, Sort, Way
 from everview.sql.positions import START, position_of
 
@@ -84,7 +84,7 @@ def conditions(stage: Stage, piece: Piece) -> list[exp.Expr]:
     made: list[exp.Expr] = []
     for link in piece.links:
         compare = exp.NullSafeEQ if link.nulls_match else exp.EQ
-        made.append(compare(this=stage.lower(link.outer), expression=field_column(link.inner)))
+        made.append(compare(this=operand(stage.lower(link.outer)), expression=field_column(link.inner)))
     return made + [stage.lower(condition) for condition in piece.rest]
 
 

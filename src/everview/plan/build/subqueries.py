@@ -24,7 +24,7 @@ from everview.plan.build import around, groups, joins, links
 from everview.plan.build.context import NoOperator, field_column, nullable, text_of
 from everview.plan.build.links import Piece
 from everview.plan.build.scopes import Stage, has_query
-from everview.plan.expressions import Field, of_field, parsed, quoted
+from everview.plan.expressions import Field, of_field, operand, parsed, quoted
 from everview.plan.relations import Aggregate, Call, Equality, Join, JoinKind, Way
 
 
@@ -99,7 +99,7 @@ def _keep_members(stage: Stage, node: exp.In, negated: bool) -> bool:
         test = f"COALESCE({total}, 0) = 0 OR (NOT {value.sql} IS NULL AND {filled} = {total})"
         stage.keep(parsed(test).copy())
     compared: list[exp.Expr] = [
-        exp.EQ(this=parsed(value.sql).copy(), expression=field_column(output)) for value, output in pairs
+        exp.EQ(this=operand(parsed(value.sql)), expression=field_column(output)) for value, output in pairs
     ]
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
     stage.relation = joins.join_on(
@@ -243,7 +243,7 @@ def _compared(stage: Stage, node: exp.Binary) -> str:
     names = tuple(bound.field.name for bound in bounds)
     counts = replace(counts, relation=grouped, outputs=(*counts.outputs, *names))
     total, filled, *found = links.attach(stage, counts, node)
-    tests = [type(node)(this=stage.lower(node.this), expression=parsed(end).copy()) for end in found]
+    tests = [type(node)(this=operand(stage.lower(node.this)), expression=parsed(end).copy()) for end in found]
     test = text_of(exp.and_(*tests, copy=False))
     empty, decided, then = ("TRUE", f"NOT ({test})", "FALSE") if every else ("FALSE", test, "TRUE")
     unless = "TRUE" if every else "FALSE"

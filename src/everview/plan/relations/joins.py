@@ -24,7 +24,7 @@ from functools import cached_property
 
 from everview.change.types import BOOLEAN
 from everview.errors import DefinitionError
-from everview.plan.expressions import Expr, Field, of_field
+from everview.plan.expressions import Expr, Field, of_field, operand, parsed, written
 from everview.plan.relations.relation import Relation
 from everview.plan.relations.rowwise import Project
 
@@ -47,7 +47,8 @@ class Equality:
     nulls_match: bool = False
 
     def __str__(self) -> str:
-        return f"{self.left} {'IS NOT DISTINCT FROM' if self.nulls_match else '='} {self.right}"
+        left, right = (written(operand(parsed(side.sql))) for side in (self.left, self.right))
+        return f"{left} {'IS NOT DISTINCT FROM' if self.nulls_match else '='} {right}"
 
 
 @dataclass(frozen=True)
