@@ -99,6 +99,12 @@ def test_queries_that_duckdb_takes_are_tried_and_the_others_are_counted(place: P
     assert sorted(table["rows"]) == [("1", "'one'"), ("2", "'two'"), ("2", "NULL"), ("3", "'three'")]
 
 
+def test_a_query_that_may_take_long_is_tried_alone(place: Path) -> None:
+    query = "SELECT count(*) FROM t, generate_series(1, 1000000)"
+    (place / "test" / "select1.test").write_text(SUITE + f"\nquery I\n{query}\n----\n")
+    assert [len(batch["queries"]) for batch in read(place)["batches"]] == [5, 1]
+
+
 def test_right_views_are_right_and_rows_without_a_value_do_not_count(place: Path) -> None:
     found = outcomes(place)
     assert found["SELECT a, count(*) FROM t GROUP BY a"] == "right"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import sys
 import traceback
 import zlib
@@ -30,6 +31,8 @@ BATCH = 40
 """How many queries are views of one store."""
 TRIED = 4
 """Of a file so many times the wanted queries are looked at, at most, to find those that are for us."""
+_LONG = re.compile(r"(?:generate_series|range)\s*\([^()]*\d{6}", re.IGNORECASE)
+"""Queries that may take so long that they are tried alone."""
 _repositories: dict[str, Repository] = {}
 
 
@@ -64,8 +67,10 @@ def read_file(place: str, suite_name: str, path: str, most: int, seed: int) -> d
             others[reason] += 1
     batches = []
     for at, queries in sorted(accepted.items()):
-        for start in range(0, len(queries), BATCH):
-            some = queries[start : start + BATCH]
+        alone = [query for query in queries if _LONG.search(query)]
+        usual = [query for query in queries if query not in alone]
+        groups = [usual[start : start + BATCH] for start in range(0, len(usual), BATCH)]
+        for some in [*groups, *([query] for query in alone)]:
             extract, _ = narrowed(extracts[at], histories.History((), ()), some)
             batches.append(replace(extract, queries=tuple(some)).to_json())
     for oracle in oracles.values():
