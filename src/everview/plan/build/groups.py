@@ -139,6 +139,7 @@ def _sets(query: exp.Expr) -> Sets:
     if group is None:
         return [[]]
     if group.args.get("all"):
+        assert isinstance(query, exp.Select)
         shown = [part.unalias() for part in plain_columns(query)]
         return [
             [one for one in shown if not any(True for _ in calls.aggregate_calls(one)) and not one.find(exp.Window)]
