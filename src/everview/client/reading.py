@@ -113,17 +113,15 @@ class Context:
         with self.store.snapshot() as snapshot:
             for source in compiled.sources:
                 one = definitions.find(source.name)
+                rows: pa.Table | None = None
                 if isinstance(one, Table):
-                    batches = snapshot.table(one).scan()
+                    rows = pa.Table.from_batches(snapshot.table(one).scan(limit=SAMPLED), one.schema.arrow)
                 elif isinstance(one, ViewDefinition) and one.status is ViewStatus.LIVE:
                     epoch = snapshot.committed(one.group).epoch
-                    batches = self.views.at(one, epoch).matching(snapshot, epoch, None)
-                else:
-                    continue
-                first = next(iter(batches), None)
-                if first is not None and len(first):
-                    columns = [column.name for column in source.columns]
-                    found[source.name] = pa.Table.from_batches([first[:SAMPLED]]).select(columns)
+                    reader = self.views.at(one, epoch).reader
+                    rows = next(map(reader.shown, reader.scan(snapshot, epoch, block=SAMPLED)), None)
+                if rows is not None and len(rows):
+                    found[source.name] = rows.select([column.name for column in source.columns])
         return found
 
     def answer(
