@@ -9,15 +9,21 @@ store is touched.
 
 from __future__ import annotations
 
+import math
+import os
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.entries import WEIGHT
 from everview.change.schema import ROW_ID, Column, Schema
 from everview.operators.bound import QUARANTINE, BoundPlan
+from everview.operators.evaluation import Evaluator
 from everview.operators.flow import condensed
 from everview.operators.in_memory import InMemory
 from everview.operators.quarantine import Quarantine
@@ -31,6 +37,39 @@ from everview.store.contract import StateTable, Table
 GROUP = "trial"
 ROUNDS = 1000
 """After how many a recursive query is given up here: some rows that would go on longer are none to try it on."""
+
+
+PATIENCE = 10.0
+"""Seconds that an epoch may take over some dozens of rows."""
+MOST = 200_000
+"""Rows that a step may make of them."""
+
+
+class TooMuch(Exception):
+    """A plan that makes so much of a few rows that it is not to be used."""
+
+
+class _Bounded(Evaluator):
+    """Gives a query up that makes too many rows, or when the epoch has taken too long."""
+
+    deadline = math.inf
+
+    def answer(self, sql: str) -> pa.Table:
+        timer = threading.Timer(max(self.deadline - time.monotonic(), 0), self._connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        batches: list[pa.RecordBatch] = []
+        try:
+            reader = self._connection.sql(sql).to_arrow_reader()
+            for batch in reader:
+                batches.append(batch)
+                if sum(map(len, batches)) > MOST:
+                    raise TooMuch(f"more than {MOST:,} rows are made of a few")
+            return pa.Table.from_batches(batches, reader.schema)
+        except duckdb.InterruptException:
+            raise TooMuch(f"more than {PATIENCE:.0f} s for a few rows") from None
+        finally:
+            timer.cancel()
 
 
 class Trial:
@@ -52,7 +91,9 @@ class Trial:
     def epoch(self, comes: Mapping[str, pa.Table], goes: Mapping[str, pa.Table]) -> None:
         """Take in the rows that come and go, by table."""
         runner, self._first = self._first or self._runner, None
-        work = Work(runner.bound, self._states, Quarantine(runner.bound.plan))
+        evaluator = _bounded()
+        evaluator.deadline = time.monotonic() + PATIENCE
+        work = Work(runner.bound, self._states, Quarantine(runner.bound.plan), evaluator)
         sources: dict[str, Changes] = {}
         for name in self.tables:
             worker = runner.workshop.delta(name)
@@ -75,6 +116,18 @@ class Trial:
         """What the view shows."""
         found = self._states.records(self._reader.stored.table)
         return self._reader.shown(self._reader.stored.table_of(found.keys, found.values))
+
+
+_held = threading.local()
+
+
+def _bounded() -> _Bounded:
+    """This thread's evaluator for trials, which is not kept over a fork."""
+    found: _Bounded | None = getattr(_held, "evaluator", None)
+    if found is None or _held.process != os.getpid():
+        found = _Bounded()
+        _held.evaluator, _held.process = found, os.getpid()
+    return found
 
 
 def _gone(changes: Changes) -> Changes:

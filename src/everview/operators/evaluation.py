@@ -69,6 +69,10 @@ class Evaluator:
         self._connection.close()
         del self._connection
 
+    def answer(self, sql: str) -> pa.Table:
+        """What DuckDB answers."""
+        return self._connection.sql(sql).to_arrow_table()
+
     def query(self, sql: str, types: Sequence[tuple[str, Type]], tables: Mapping[str, pa.Table]) -> pa.Table:
         """The answer of a query over the named tables, as columns of these names and types.
         Raises :class:`Unevaluable`."""
@@ -76,7 +80,7 @@ class Evaluator:
             register(self._connection, name, table)
         self._rounds.begin()
         try:
-            answer = self._connection.sql(carried(sql, [kind for _, kind in types])).to_arrow_table()
+            answer = self.answer(carried(sql, [kind for _, kind in types]))
         except duckdb.Error as error:
             ended = self._rounds.exceeded
             raise Unevaluable(reason_of(error) if ended is None else f"no end after {ended} rounds") from error
