@@ -104,8 +104,10 @@ class Workshop:
         }
 
 
-_DEFECTS = (duckdb.Error, pa.ArrowException, Unevaluable, ArithmeticError, AssertionError)
-_DEFECTS += (AttributeError, LookupError, TypeError, ValueError)
+_DEFECTS: tuple[type[Exception], ...] = (
+    *(duckdb.Error, pa.ArrowException, Unevaluable),
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError),
+)
 """What no step raises for what rows hold: that is quarantined."""
 
 

@@ -58,7 +58,7 @@ def outer_aggregates(query: exp.Expr) -> list[exp.Expr]:
     return [found for part in computed_parts(query) for found in _below(part, own, None)]
 
 
-def plain_columns(query: exp.Select) -> list[exp.Expr]:
+def plain_columns(query: exp.Expr) -> list[exp.Expr]:
     """The columns that a SELECT shows and in which none of its aggregates stands: those GROUP BY ALL is by."""
     own = names_of(query)
     return [
@@ -101,8 +101,9 @@ def _is_call(node: exp.Expr) -> bool:
         node = node.this
     if is_aggregate(node):
         return True
-    known = isinstance(node, exp.Func) and not isinstance(node, exp.AggFunc | exp.Anonymous)
-    return known and any(name.lower() in aggregate_names() for name in node.sql_names())
+    if not isinstance(node, exp.Func) or isinstance(node, exp.AggFunc | exp.Anonymous):
+        return False
+    return any(name.lower() in aggregate_names() for name in node.sql_names())
 
 
 def own_columns(node: exp.Expr) -> list[exp.Column]:

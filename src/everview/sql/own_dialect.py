@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
+from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -137,7 +138,7 @@ class Everview(DuckDB):
             if isinstance(found, exp.Column | exp.Dot):
                 collate.set("expression", exp.var(".".join(part.name for part in found.parts)))
 
-    class Generator(DuckDB.Generator):
+    class Generator(DuckDBGenerator):
         def distinct_sql(self, expression: exp.Distinct) -> str:
             # corr(DISTINCT a, b) has two arguments; count(DISTINCT a, b) of other dialects counts rows.
             several = len(expression.expressions) > 1 and not expression.args.get("on")

@@ -133,7 +133,7 @@ def _groupings(
             known[text] = field.name
 
 
-def _sets(query: exp.Select) -> Sets:
+def _sets(query: exp.Expr) -> Sets:
     """The grouping sets: one with all columns, if the query says nothing else."""
     group = query.args.get("group")
     if group is None:
