@@ -238,12 +238,11 @@ def _wrong(maintained: Maintained, views: dict[str, str]) -> dict[str, str]:
     for name, query in views.items():
         try:
             connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS {query}")
-            expected = connection.table("answer")
         except duckdb.Error as error:
             if name not in lacking and " AND " not in query and "CASE" not in query:
                 found[query] = f"DuckDB fails, and nothing is in quarantine: {error}"
             continue
-        said = "" if name in lacking else difference(expected.to_arrow_table(), maintained.view(name))
+        said = "" if name in lacking else difference(connection.table("answer").to_arrow_table(), maintained.view(name))
         if said:
             found[query] = said
     return found

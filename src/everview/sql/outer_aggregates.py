@@ -58,7 +58,7 @@ def outer_aggregates(query: exp.Expr) -> list[exp.Expr]:
     return [found for part in computed_parts(query) for found in _below(part, own, None)]
 
 
-def plain_columns(query: exp.Select) -> list[exp.Expr]:
+def plain_columns(query: exp.Expr) -> list[exp.Expr]:
     """The columns that a SELECT shows and in which none of its aggregates stands: those GROUP BY ALL is by."""
     own = names_of(query)
     return [

@@ -40,8 +40,8 @@ def _named_queries(query: exp.Expr) -> list[exp.Expr]:
 
 
 def _by_place(query: exp.Expr, describe: Callable[[str], Described | None]) -> None:
-    named = [part for part in query.args["order"].expressions if isinstance(_key(part), exp.Column)]
-    waiting = [part for part in named if not _key(part).args.get("table")]
+    parts = [(part, _key(part)) for part in query.args["order"].expressions]
+    waiting = [part for part, key in parts if isinstance(key, exp.Column) and not key.table]
     described = describe(to_sql(query)) if waiting else None
     if described is None:
         return

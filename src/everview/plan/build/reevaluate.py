@@ -16,16 +16,18 @@ from everview.plan.build.links import Piece
 from everview.plan.expressions import Field, parsed, quoted
 from everview.plan.relations import Reevaluate, Rows, Scan
 from everview.sql.as_of import refuse_endless_join
+from everview.sql.typer import Failure
 
 
 def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator) -> Piece:
     """The query as one re-evaluation."""
     refuse_endless_join(query, context.text)
     text, inputs = over_inputs(context, query)
-    try:
-        described = context.described(text, {f"in{n}": _columns(scan) for n, scan in enumerate(inputs)})
-    except NoOperator as error:
-        raise SqlTypeError("the query cannot be evaluated", detail=f"{error.construct}\n{text}") from None
+    columns = {f"in{n}": _columns(scan) for n, scan in enumerate(inputs)}
+    refused = context.typer.attempt(text, columns)
+    if isinstance(refused, Failure):
+        raise SqlTypeError("the query cannot be evaluated over its tables", detail=f"{refused.message}\n{text}")
+    described = context.described(text, columns)
     prefix = None if alias is None else context.names.source(alias or "subquery")
     fields = tuple(
         Field(name if prefix is None else context.names.fresh(f"{prefix}.{name}"), kind) for name, kind in described
