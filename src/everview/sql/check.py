@@ -27,6 +27,7 @@ from sqlglot import exp
 from everview.errors import SqlError, SqlRefusedError, SqlTypeError
 from everview.sql.alias_calls import refuse_unnamed
 from everview.sql.as_of import endless_join
+from everview.sql.calls import is_aggregate
 from everview.sql.constants import Resolved, mark_constants, template, with_constants
 from everview.sql.dialects import to_sql, too_deep
 from everview.sql.expand import WHOLE, expanded
@@ -163,11 +164,12 @@ _ROWS = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.Lateral)
 
 
 def _makes_rows(tree: exp.Expr) -> bool:
-    """Whether a query over empty tables may have many rows nevertheless: it is not evaluated to see whether it
-    can be."""
+    """Whether a query over empty tables may have rows nevertheless, many of them or one that fails only there: it
+    is not evaluated to see whether it can be."""
     if any(with_.recursive for with_ in tree.find_all(exp.With)) or endless_join(tree) is not None:
         return True
     functions = any(isinstance(table.this, exp.Func) for table in tree.find_all(exp.Table))
+    functions = functions or any(is_aggregate(node) for node in tree.walk())
     return functions or next(tree.find_all(*_ROWS), None) is not None
 
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from everview.errors import EverviewError, SqlError, SqlRefusedError
+from everview.sql.calls import aggregate_names
 from everview.sql.namespace import Namespace, Relation, fold
 from everview.sql.own_parse import Json, nodes, parse_tree
 from everview.sql.positions import error_at
@@ -85,12 +86,24 @@ def worded(
     described = typer().attempt(bare, numbered)
     if isinstance(described, Failure):
         raise error_at(SqlError, text, start, "the query cannot be evaluated", why=described.message.partition("\n")[0])
+    failure = None if allow_volatile else typer().rehearse(bare, numbered, run=not _makes_rows(tree))
+    if failure is not None:
+        raise error_at(SqlError, text, start, "the query cannot be evaluated", why=failure.message.partition("\n")[0])
     own = typer().attempt(words, inputs)  # SELECT * of a query gives equal names other ones
     names = own.names if isinstance(own, Described) else described.names
     if not allow_duplicates:
         _refuse_duplicates(names, text, start)
     typed = described.typed()
     return Worded(words, tuple((name, kind) for name, (_, kind) in zip(names, typed, strict=True)), uses, named)
+
+
+def _makes_rows(tree: Json) -> bool:
+    """Whether a query over empty tables may have rows nevertheless: then it is not evaluated over them."""
+    return any(
+        node.get("type") in ("TABLE_FUNCTION", "RECURSIVE_CTE_NODE")
+        or str(node.get("function_name", "")).lower() in aggregate_names() | {"unnest", "count_star"}
+        for node in nodes(tree)
+    )
 
 
 def _refuse_duplicates(names: Sequence[str], text: str, start: int) -> None:

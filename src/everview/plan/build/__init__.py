@@ -64,22 +64,22 @@ def build(checked: Checked, typer: Typer, text: str = "", rounds: int = ROUNDS) 
 
 
 def _built(context: Context, checked: Checked) -> Piece:
-    """The query by operators. If a part of it by itself has other types than in the query (an empty list in
-    a subquery takes the type of what it is compared with), the query is evaluated as it stands."""
+    """The query by operators. If DuckDB does not take a part of it by itself, or gives it other types than in the
+    query (an empty list in a subquery takes the type of what it is compared with), the query is evaluated as it
+    stands."""
     names = context.names.mark()
+    why = "values whose type depends on where they are used"
     try:
         piece = build_query(context, without_bare_nulls(checked.tree), None)
         kinds = [piece.relation.field(name).type for name in piece.outputs]
         if kinds == [kind for _, kind in checked.columns]:
             return piece
-        wrong: UntypedPart | None = None
-    except UntypedPart as error:
-        wrong = error
-    if wrong is not None and checked.tree.find(exp.Null, exp.Array) is None:
-        raise wrong
+    except UntypedPart:
+        if checked.tree.find(exp.Null, exp.Array) is None:
+            why = "a part that cannot be evaluated by itself"
     context.names.back_to(names)
     context.notices.clear()
-    return whole(context, checked.tree, None, NoOperator("values whose type depends on where they are used"))
+    return whole(context, checked.tree, None, NoOperator(why))
 
 
 def _read_order(checked: Checked, columns: tuple[Field, ...]) -> tuple[Sort, ...]:
