@@ -68,11 +68,11 @@ def test_the_first_rows_of_each_partition_are_a_top_k() -> None:
 
 def test_values_that_no_table_can_hold_are_met_inside_a_re_evaluation() -> None:
     found = built(
-        "SELECT s.id FROM (SELECT id, amount::VARCHAR::BIT AS b FROM orders WHERE amount < 2) s WHERE s.b = '1'::BIT"
+        "SELECT s.id FROM (SELECT id, id::BIGNUM AS b FROM orders WHERE amount < 2) s WHERE s.b = '1'::BIGNUM"
     )
     (notice,) = found.notices
     assert notice.construct == "a query with values that no table can hold"
-    agree("SELECT s.id FROM (SELECT id, (amount > 1)::INTEGER::VARCHAR::BIT AS b FROM orders) s WHERE s.b = '1'::BIT")
+    agree("SELECT s.id FROM (SELECT id, (amount > 1)::INTEGER::BIGNUM AS b FROM orders) s WHERE s.b = '1'::BIGNUM")
 
 
 def test_a_mistake_of_the_builder_is_not_hidden_in_a_re_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
