@@ -1,7 +1,7 @@
 """Arrow columns as they leave Everview: those that DuckDB's own export gives.
 
 One sentence: inside, values that Arrow has no type for travel as opaque bytes (:mod:`everview.change.types`);
-whoever reads a result gets the types of ``duckdb.sql(…).to_arrow_table()`` instead, in lists, structs and maps too.
+readers of a result get the types of ``duckdb.sql(…).to_arrow_table()`` instead, in lists, structs and maps too.
 
 | type | inside | outside |
 |---|---|---|
