@@ -69,6 +69,7 @@ def test_explain_tells_on_what_a_view_was_validated(db: everview.Database) -> No
     assert json.loads(document)["views"][0]["validated"].startswith("validated on ")
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a")
     assert db.catalog.view("v").validated.startswith("validated on ")
+    assert db.sql("SELECT validated FROM everview.views").rows() == [(db.catalog.view("v").validated,)]
 
 
 def test_a_plan_that_is_wrong_is_not_used(db: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:

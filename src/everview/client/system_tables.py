@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from everview.catalog import Definitions
+from everview.catalog import Definitions, ViewDefinition
 from everview.catalog.namespace import CatalogNames
 from everview.change.schema import Column
 from everview.change.types import BIGINT, DOUBLE, INTEGER, TIMESTAMPTZ, VARCHAR, Type
@@ -93,6 +93,7 @@ COLUMNS: dict[str, dict[str, Type]] = {
         "group_name": VARCHAR,
         "since_epoch": BIGINT,
         **_UPDATES,
+        "validated": VARCHAR,
     },
 }
 """The columns of each table."""
@@ -180,6 +181,7 @@ def _views(metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> It
                     one.name,
                     group.name,
                     *((None, 0, 0, 0) if found is None else (found.since or None, *found.updates)),
+                    one.validated or None if isinstance(one, ViewDefinition) else None,
                 )
 
 
