@@ -40,6 +40,7 @@ _AGGREGATES = frozenset(
         "group_concat",
         "string_agg",
         "listagg",
+        "lttb",
         "mode",
         "approx_quantile",
         "approx_top_k",
