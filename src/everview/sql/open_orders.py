@@ -40,6 +40,7 @@ ORDERED = frozenset(
         "group_concat",
         "string_agg",
         "listagg",
+        "lttb",
         "mode",
         "approx_quantile",
         "approx_top_k",

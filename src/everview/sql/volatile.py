@@ -51,6 +51,10 @@ SESSION = Reason(
     "its value depends on the process that evaluates it, not on the rows",
     "write the value itself",
 )
+BOUNDS = Reason(
+    "without bounds its length depends on statistics that DuckDB keeps of a table, not on the rows",
+    "give the least and the greatest value: bitstring_agg(column, 0, 99)",
+)
 OTHER = Reason(
     "its value depends on more than its arguments",
     "leave it out, or compute it in the query that reads the view",
@@ -120,6 +124,8 @@ def volatile_nodes(tree: exp.Expr, columns: Container[str] = ()) -> Iterator[tup
             name = node.name.lower()
             if name in names or (name == "age" and len(node.expressions) == 1):
                 yield node, name, reason_of(name)
+            elif name == "bitstring_agg" and not _has_bounds(node):
+                yield node, name, BOUNDS
         elif type(node) in classes:
             name = classes[type(node)]
             yield node, name, reason_of(name)
@@ -128,6 +134,13 @@ def volatile_nodes(tree: exp.Expr, columns: Container[str] = ()) -> Iterator[tup
                 yield node, node.name.lower(), reason_of(node.name.lower())
         elif isinstance(node, exp.TableSample):
             yield node, "sample", SAMPLE
+
+
+def _has_bounds(call: exp.Anonymous) -> bool:
+    arguments = list(call.expressions)
+    while len(arguments) == 1 and isinstance(arguments[0], exp.Order | exp.Distinct):
+        arguments = arguments[0].expressions if isinstance(arguments[0], exp.Distinct) else [arguments[0].this]
+    return len(arguments) > 1
 
 
 def refuse_volatile(tree: exp.Expr, text: str, columns: Container[str] = ()) -> None:

@@ -29,7 +29,7 @@ COUNTS = frozenset({"count", "count_star", "approx_count_distinct", "regr_count"
 OPEN = frozenset(
     {"first", "last", "any_value", "arbitrary", "array_agg", "list", "string_agg", "group_concat", "listagg", "mode"}
     | {"arg_min", "argmin", "min_by", "arg_max", "argmax", "max_by", "arg_min_null", "arg_max_null"}
-    | {"arg_min_nulls_last", "arg_max_nulls_last", "json_group_array", "json_group_object"}
+    | {"lttb", "arg_min_nulls_last", "arg_max_nulls_last", "json_group_array", "json_group_object"}
 )
 """Their result depends on the order of the rows."""
 
