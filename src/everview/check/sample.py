@@ -27,7 +27,7 @@ from everview.check.asking import asking, whole
 from everview.sql.namespace import Relation
 from everview.store.fitting import fit
 
-ROUNDS = 5
+ROUNDS = 6
 """Epochs of a history."""
 MILD, PLAIN = 1, 2
 """Levels of a sample: 0 has extremes, 1 has none, 2 has only texts that look like numbers or dates."""
@@ -98,8 +98,21 @@ class _Sampled:
             return chance.randrange(len(pool))
         if column.nullable and (not len(pool) or chance.random() < 0.15):
             return -1
-        # Early values are drawn oftener: ties and duplicates.
-        return min(chance.randrange(len(pool)), chance.randrange(len(pool))) if len(pool) else -1
+        if not len(pool):
+            return -1
+        # Early values are drawn oftener: ties and duplicates. A fifth of all is drawn from everywhere.
+        return min(chance.randrange(len(pool)), len(pool) - 1 if chance.random() < 0.2 else chance.randrange(len(pool)))
+
+    def changed(self, row: tuple[int, ...], chance: random.Random) -> tuple[int, ...]:
+        """The row with other values under its key: all of them, or only one, which is often null then."""
+        places = [place for place in range(len(row)) if place not in self.key]
+        if places and chance.random() < 0.5:
+            place = chance.choice(places)
+            is_null = self.columns[place].nullable and chance.random() < 0.4
+            return tuple(
+                (-1 if is_null else self._value(at, chance)) if at == place else value for at, value in enumerate(row)
+            )
+        return tuple(self._value(at, chance) if at in places else value for at, value in enumerate(row))
 
 
 class Sample:
@@ -117,11 +130,16 @@ class Sample:
         """How many have come so far."""
 
     def rounds(self) -> Iterator[Round]:
-        """Rows come; then some come, change and go; in between a table is emptied."""
+        """Rows come; then some come, change and go, in all tables and in one alone; in between a table is emptied."""
         yield self._round([self._filled(table) for table in self._tables])
+        last = len(self._tables) - 1
         for number in range(1, ROUNDS):
-            emptied = number % (len(self._tables) + 1) if number == ROUNDS - 2 else -1
-            yield self._round([self._changed(table, place == emptied) for place, table in enumerate(self._tables)])
+            emptied = number % (last + 2) if number == ROUNDS - 2 else -1
+            alone = {2: last, 3: 0}.get(number) if last > 0 else None
+            yield self._round([
+                table.rows if alone not in (None, place) else self._changed(table, place == emptied)
+                for place, table in enumerate(self._tables)
+            ])  # fmt: skip
 
     def _round(self, after: Sequence[dict[object, tuple[int, ...]]]) -> Round:
         comes, goes, rows = {}, {}, {}
@@ -151,9 +169,7 @@ class Sample:
             return {}
         now = {key: row for key, row in table.rows.items() if self._chance.random() > 0.25}
         for key in [key for key in now if self._chance.random() < 0.3]:
-            _, row = table.draw(self._chance)
-            kept = [row[place] if place not in table.key else now[key][place] for place in range(len(row))]
-            now[key] = tuple(kept)
+            now[key] = table.changed(now[key], self._chance)
         for _ in range(max(2, self._most // 3)):
             key, row = table.draw(self._chance)
             now[key] = row
@@ -163,7 +179,10 @@ class Sample:
 def _sampled(relation: Relation, literals: Sequence[str], real: pa.Table | None, level: int) -> _Sampled:
     pools = []
     for column in relation.columns:
-        parts = [pool_of(column.type, level), _cast(tuple(literals), column.type)]
+        # What the query names comes first, and is drawn oftener than what it does not.
+        parts = [_cast(tuple(literals), column.type), pool_of(column.type, level)]
+        if relation.key == (column.name,):
+            parts.append(more_keys(column.type))
         if real is not None and column.name in real.column_names:
             parts.append(whole(real[column.name]).drop_null())
         pools.append(_joined([part for part in parts if len(part)], column.type))
@@ -278,6 +297,18 @@ def pool_of(kind: Type, level: int) -> pa.Array:
     if kind.kind is Kind.STRUCT:
         return _structs(kind, level)
     return _values(_texts_of(kind, level), kind)
+
+
+@functools.lru_cache(maxsize=1000)
+def more_keys(kind: Type) -> pa.Array:
+    """Further values for a key of one column, which would have few rows otherwise."""
+    if kind.kind in INTEGERS:
+        return _values([str(number) for number in range(21, 41)], kind)
+    if kind.kind is Kind.VARCHAR:
+        return _values([f"'k{number}'" for number in range(20)], kind)
+    if kind.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        return _values([f"'2024-03-{number:02} 00:00:00+00'" for number in range(1, 21)], kind)
+    return pa.nulls(0, kind.arrow)
 
 
 def _texts_of(kind: Type, level: int) -> list[str]:
