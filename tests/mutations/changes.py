@@ -35,7 +35,7 @@ VIEWS: dict[Operator, str] = {
     Operator.PARTITION: "SELECT id, row_number() OVER (PARTITION BY customer ORDER BY amount, id) AS n FROM orders",
     Operator.JOIN: "SELECT o.id, o.amount, v.b FROM orders AS o LEFT JOIN visits AS v ON o.customer = v.a",
     Operator.DISTINCT: "SELECT DISTINCT a, b FROM visits",
-    Operator.SET: "SELECT a FROM visits EXCEPT ALL SELECT score FROM customers",
+    Operator.SET: "SELECT a FROM visits UNION SELECT score FROM customers",
     Operator.WINDOW: "SELECT id, amount, rank() OVER (PARTITION BY customer ORDER BY amount) AS r FROM orders",
     Operator.TOP_K: "SELECT id, customer, amount FROM orders ORDER BY amount NULLS FIRST, id LIMIT 4",
     Operator.REEVALUATION: "SELECT o.id, v.a, v.b FROM orders AS o LEFT JOIN visits AS v ON o.amount < v.a AND v.b > o.customer",

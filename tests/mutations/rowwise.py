@@ -23,7 +23,7 @@ from everview.operators.view_reader import ViewReader
 from everview.operators.worker import StepWorker
 from everview.plan.maintenance import Operator, Step
 from everview.store.contract import Deletes, Puts
-from tests.mutations.mutant import Fault, Mutant, filtered, given, planned, returned, weights, wrapped
+from tests.mutations.mutant import Fault, Mutant, filtered, given, planned, returned, weights, without_departures, wrapped
 
 FILTERED = "SELECT id, amount FROM orders WHERE amount > 1"
 COMPARED = "SELECT id, amount, customer FROM orders WHERE amount > customer"
@@ -124,6 +124,8 @@ MUTANTS: tuple[Mutant, ...] = (
            ("SELECT id, customer, amount FROM orders",)),
     Mutant("the first of many rows is the only one", Operator.DELTA,
            wrapped(DeltaWorker, "of_rows", lambda real: lambda self, work, rows: real(self, work, rows[:1])),
+           ("SELECT id, amount FROM orders",)),
+    Mutant("what a log says to be gone is forgotten", Operator.DELTA, returned(DeltaWorker, "of_log", without_departures),
            ("SELECT id, amount FROM orders",)),
     Mutant("the rows come again in every epoch", Operator.ROWS, _twice,
            ("SELECT a, b FROM visits UNION ALL SELECT 7, 7 FROM (VALUES (1), (2)) AS r(x)",)),

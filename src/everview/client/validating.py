@@ -32,11 +32,15 @@ from everview.maintain.trial import Trial
 from everview.plan.compile import CompiledView
 from everview.sql.namespace import Namespace, Relation
 from everview.sql.statements import CreateMaterializedView
+from everview.sql.ties import worded_rank
 from everview.sql.trust import shape
 from everview.sql.words import INPUT, worded
 
 PATIENCE = 1.0
 """Seconds after which no further round is begun."""
+_ORDERS = 16
+"""Orders of the rows in which DuckDB is asked whether its answer depends on them: of two rows that tie it may well
+show the same one several times."""
 _KNOWN = 1000
 """Families whose verdict is remembered; past it all are forgotten."""
 
@@ -92,13 +96,12 @@ class _Question:
     @staticmethod
     def of(view: CreateMaterializedView, compiled: CompiledView, names: Namespace) -> _Question:
         """The user's own words, or, where they say what is not DuckDB's, what they mean."""
-        if view.words is not None:
+        for words in _readings(view):
             try:
-                query = worded(view.words.text, names, view.source, view.words.start, allow_duplicates=True)
+                query = worded(words, names, view.source, 0, allow_duplicates=True)
             except EverviewError:
-                pass
-            else:
-                return _Question(query.over(_named(query.uses)), view.words.text, query.uses)
+                continue
+            return _Question(query.over(_named(query.uses)), words, query.uses)
         given = ", ".join(f"{_quoted(name)} AS ({text})" for name, text in _named(compiled.sources).items())
         around = f"WITH {given} " if given else ""
         return _Question(f"{around}SELECT * FROM ({compiled.meaning})", compiled.meaning, compiled.sources)
@@ -110,6 +113,14 @@ class _Question:
             for number, source in enumerate(self.sources)
         }
         return asking().answer(self.sql, given)
+
+
+def _readings(view: CreateMaterializedView) -> list[str]:
+    """The words of a view, and those that say the same in DuckDB's SQL."""
+    if view.words is None:
+        return []
+    ranked = worded_rank(view.words.text)
+    return [view.words.text, *([ranked] if ranked is not None else [])]
 
 
 def _named(sources: Sequence[Relation]) -> dict[str, str]:
@@ -186,25 +197,29 @@ class _History:
         columns = [Column(name, field.type) for name, field in zip(names, self.compiled.columns, strict=True)]
         if duck.agree(columns, expected, shown):
             return ""
-        others = [table for table in self._in_other_orders(one) if table is not None]
+        others = [table for table in self._in_other_orders(one, names, expected) if table is not None]
         if any(duck.differ(names, expected, other.rename_columns(names)) for other in others):
             counts = {len(expected), *map(len, others)}
             return "" if len(found) in counts or len(counts) > 1 else _words(expected, found)
         return _words(expected, found)
 
-    def _in_other_orders(self, one: Round) -> list[pa.Table | None]:
-        """DuckDB's answers when the rows come in other orders."""
+    def _in_other_orders(self, one: Round, names: list[str], expected: pa.Table) -> list[pa.Table | None]:
+        """DuckDB's answers when the rows come in other orders, up to the first that is another."""
         found: list[pa.Table | None] = []
-        for seed in range(4):
+        for seed in range(_ORDERS):
             rows = {}
             for name, table in one.rows.items():
                 order = list(range(len(table)))
-                order.reverse() if not seed else random.Random(seed).shuffle(order)
+                # Each table in an order of its own: rows may be joined by their places.
+                order.reverse() if not seed else random.Random(f"{seed} {name}").shuffle(order)
                 rows[name] = table.take(pa.array(order, pa.int64()))
             try:
                 found.append(self.question.answer(rows))
             except duckdb.Error:
                 found.append(None)
+                continue
+            if asking().differ(names, expected, found[-1].rename_columns(names)):
+                break
         return found
 
 
