@@ -1,0 +1,37 @@
+"""All mutants, and those that are missed.
+
+One sentence: what is missed is listed with the reason why neither safeguard can notice it.
+"""
+
+from __future__ import annotations
+
+from everview.plan.maintenance import Operator
+from tests.mutations import building, changes, grouping, joining, partitioning, rowwise, rules, trees, writing
+from tests.mutations.mutant import Mutant
+from tests.mutations.targets import Builder, Target
+
+MUTANTS: tuple[Mutant, ...] = (
+    *trees.MUTANTS,
+    *writing.MUTANTS,
+    *building.MUTANTS,
+    *rules.MUTANTS,
+    *changes.MUTANTS,
+    *rowwise.MUTANTS,
+    *grouping.MUTANTS,
+    *joining.MUTANTS,
+    *partitioning.MUTANTS,
+)
+
+MISSED: dict[tuple[Target, str], str] = {
+    (Operator.DELTA, "what a log says to be gone is forgotten"): "a trial is given rows that come and go, and no log",
+    (Builder.CALLS, "INTERVALs have ends, of which two are equal"): (
+        "1 month equals 30 days, and which of them DuckDB shows depends on the order of the rows, so only the number "
+        "of rows is compared"
+    ),
+}
+"""Mutants that go live, each with the reason."""
+
+NOT_A_QUERY: dict[Target, str] = {
+    Operator.INDEX: "an index computes nothing: it is written by the worker that writes views",
+}
+"""Targets without mutants of their own."""
