@@ -23,7 +23,7 @@ from everview.change.schema import Schema
 from everview.errors import EverviewError
 from everview.plan.compile import compile_text, plan_views
 from everview.sql.namespace import Names, Relation
-from tests.oracle.maintained import Maintained, database, difference
+from tests.oracle.maintained import Maintained, content, database, difference
 
 COLUMNS = {
     "id": "INTEGER", "a": "INTEGER", "b": "BIGINT", "d": "DOUBLE", "n": "DECIMAL(9,2)", "s": "VARCHAR", "f": "BOOLEAN",
@@ -242,7 +242,7 @@ def _wrong(maintained: Maintained, views: dict[str, str]) -> dict[str, str]:
             if name not in lacking and " AND " not in query and "CASE" not in query:
                 found[query] = f"DuckDB fails, and nothing is in quarantine: {error}"
             continue
-        said = difference(connection.table("answer").to_arrow_table(), maintained.view(name))
+        said = difference(content(connection, "answer"), maintained.view(name))
         if said:
             found[query] = said
     return found

@@ -73,7 +73,7 @@ _SESSION = re.compile(
 _NOT_CONSISTENT = ("reservoir_quantile", "version", "current_user", "session_user", "current_role", "user")
 """What DuckDB calls consistent, or has as a macro or a keyword, and is not."""
 KEYWORDS = ("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp", "current_catalog")
-_WORDS = frozenset({*KEYWORDS, "current_user", "session_user", "current_role", "user"})
+WORDS = frozenset({*KEYWORDS, "current_user", "session_user", "current_role", "user"})
 """What is volatile without parentheses."""
 
 
@@ -129,7 +129,7 @@ def volatile_nodes(tree: exp.Expr, columns: Container[str] = ()) -> Iterator[tup
         elif type(node) in classes:
             name = classes[type(node)]
             yield node, name, reason_of(name)
-        elif isinstance(node, exp.Column) and not node.table and node.name.lower() in _WORDS:
+        elif isinstance(node, exp.Column) and not node.table and node.name.lower() in WORDS:
             if node.name.lower() not in columns:
                 yield node, node.name.lower(), reason_of(node.name.lower())
         elif isinstance(node, exp.TableSample):

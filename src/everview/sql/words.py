@@ -27,7 +27,7 @@ from everview.sql.own_parse import Json, nodes, parse_tree
 from everview.sql.positions import error_at
 from everview.sql.tables import TABLE_FUNCTIONS
 from everview.sql.typer import Columns, Described, Failure, typer
-from everview.sql.volatile import KEYWORDS, SAMPLE, Reason, reason_of, volatile_names
+from everview.sql.volatile import BOUNDS, SAMPLE, WORDS, Reason, reason_of, volatile_names
 
 INPUT = "in"
 """What the inputs are called, each with its number."""
@@ -75,6 +75,7 @@ def worded(
         raise error_at(SqlError, text, start, "DuckDB does not read a query in these words")
     found = _Reading(namespace, text, start, allow_volatile)
     found.visit(tree)
+    found.refuse_keywords()
     if found.qualified:
         words = _MAIN.sub("", words)
     uses, named = tuple(found.uses.values()), tuple(found.named.values())
@@ -130,6 +131,8 @@ class _Reading:
     allow_volatile: bool
     uses: dict[str, Relation] = field(default_factory=dict)
     named: dict[str, Relation] = field(default_factory=dict)
+    keywords: list[Json] = field(default_factory=list)
+    """Names that are words of DuckDB's unless a column has them."""
     qualified: bool = False
     """Whether a table is named with its schema."""
 
@@ -153,12 +156,22 @@ class _Reading:
             if not self.allow_volatile:
                 self._refuse_volatile(node)
 
+    def refuse_keywords(self) -> None:
+        """Raise for the first word that is no column of what is read."""
+        for node in self.keywords:
+            name = _keyword(node)
+            if not any(relation.column(name) for relation in self.uses.values()):
+                raise self._volatile(node, name, reason_of(name))
+
     def _refuse_volatile(self, node: Json) -> None:
-        if node.get("class") in ("FUNCTION", "WINDOW") and node["function_name"].lower() in volatile_names():
-            name = node["function_name"].lower()
-            raise self._volatile(node, f"{name}()", reason_of(name))
+        if node.get("class") in ("FUNCTION", "WINDOW"):
+            name, arguments = node["function_name"].lower(), len(node.get("arguments", ()))
+            if name in volatile_names() or (name == "age" and arguments == 1):
+                raise self._volatile(node, f"{name}()", reason_of(name))
+            if name == "bitstring_agg" and arguments < 2:
+                raise self._volatile(node, f"{name}()", BOUNDS)
         if node.get("class") == "COLUMN_REF" and _keyword(node):
-            raise self._volatile(node, _keyword(node), reason_of(_keyword(node)))
+            self.keywords.append(node)
         if "sample" in node:
             raise self._volatile(node, "sampling", SAMPLE)
 
@@ -209,7 +222,7 @@ def _with_names(tree: Json) -> Iterator[str]:
 
 def _keyword(node: Json) -> str:
     name = str(node["column_names"][0]).lower() if len(node["column_names"]) == 1 else ""
-    return name if name in KEYWORDS else ""
+    return name if name in WORDS else ""
 
 
 def _quoted(name: str) -> str:
