@@ -228,11 +228,14 @@ class _History:
             return False
         keys = {fold(one.name): (ROW_ID,) if one.bag else one.key for one in self.question.sources}
         made = settled(tree, lambda name: keys.get(fold(name)))
+        names = [column.name for column in columns]
         try:
+            plain = self.question.told(self.compiled.meaning, one.rows)
+            if plain.num_columns != len(names) or duck.differ(names, _typed(plain, columns), expected):
+                return False  # what was read is not what the words say
             answer = self.question.told(to_sql(made.tree), one.rows)
         except (duckdb.Error, EverviewError):
             return False
-        names = [column.name for column in columns]
         if answer.num_columns == len(names) and not duck.differ(names, _typed(answer, columns), found):
             return True
         return bool(made.doubts) and len(found) == len(expected)
