@@ -27,13 +27,13 @@ from everview.check.asking import asking, whole
 from everview.sql.namespace import Relation
 from everview.store.fitting import fit
 
-ROUNDS = 5
+ROUNDS = 6
 """Epochs of a history."""
 MILD, PLAIN = 1, 2
 """Levels of a sample: 0 has extremes, 1 has none, 2 has only texts that look like numbers or dates."""
 LEVELS = (0, MILD, PLAIN)
 
-_ROWS = {1: 40, 2: 24, 3: 12, 4: 8}
+_ROWS = {1: 40, 2: 24, 3: 14, 4: 10, 5: 8}
 """Rows of a table, by how many a query reads: it may cross them all."""
 _LITERALS = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(\d+(?:\.\d+)?)(?![\w.])")
 _MOST_LITERALS = 12
@@ -59,12 +59,23 @@ class _Sampled:
     """The places of the key's columns; none where rows are told apart by nothing that is seen."""
     firsts: dict[int, np.ndarray]
     """Of each of the key's columns, for each value the number of the first one that equals it."""
+    near: int
+    """Values that are drawn more often than others: the fewer rows a table has, the fewer, so that rows still meet."""
     rows: dict[object, tuple[int, ...]] = field(default_factory=dict)
+    nulls: float = 0.15
+    """How often a value is null."""
     made: int = 0
 
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.relation.columns
+
+    @functools.cached_property
+    def early(self) -> list[int]:
+        """The first values of a key of one column, each once: they are there most of the time, since what refers to
+        them is drawn from the same early values."""
+        found = [*dict.fromkeys(self.firsts[self.key[0]].tolist())] if len(self.key) == 1 else []
+        return found[: self.near]
 
     @property
     def is_one_row(self) -> bool:
@@ -79,10 +90,14 @@ class _Sampled:
             names.append(ROW_ID)
         return pa.table(arrays, names=names)
 
-    def draw(self, chance: random.Random) -> tuple[object, tuple[int, ...]]:
-        """A row that is not there, or that takes the place of one that is."""
+    def draw(self, chance: random.Random, first: int | None = None) -> tuple[object, tuple[int, ...]]:
+        """A row that is not there, or that takes the place of one that is; with ``first``, under that value of its
+        key."""
         self.made += 1
-        return self.keyed([self._value(place, chance) for place in range(len(self.columns))], self.made)
+        row = [self._value(place, chance) for place in range(len(self.columns))]
+        if first is not None:
+            row[self.key[0]] = first
+        return self.keyed(row, self.made)
 
     def keyed(self, numbers: Sequence[int], number: int) -> tuple[object, tuple[int, ...]]:
         """A row with what tells it apart from others."""
@@ -94,14 +109,28 @@ class _Sampled:
 
     def _value(self, place: int, chance: random.Random) -> int:
         column, pool = self.columns[place], self.pools[place]
-        if place in self.key and self.relation.kind == "table":
-            return chance.randrange(len(pool))
-        if column.nullable and (not len(pool) or chance.random() < 0.15):
+        if not len(pool):
             return -1
-        if not len(pool) or chance.random() < 0.3:
-            return chance.randrange(len(pool)) if len(pool) else -1
-        # Early values are drawn oftener: ties and duplicates.
-        return min(chance.randrange(len(pool)), chance.randrange(len(pool)))
+        near = min(self.near, len(pool))
+        if place in self.key and self.relation.kind == "table":
+            return chance.randrange(near if len(self.key) > 1 and chance.random() < 0.7 else len(pool))
+        if column.nullable and chance.random() < self.nulls:
+            return -1
+        # Early values are drawn more often: ties and duplicates. A fifth of all is drawn from everywhere.
+        if chance.random() < 0.2:
+            return chance.randrange(len(pool))
+        return min(chance.randrange(near), chance.randrange(near))
+
+    def changed(self, row: tuple[int, ...], chance: random.Random) -> tuple[int, ...]:
+        """The row with other values under its key: all of them, or only one, which is often null then."""
+        places = [place for place in range(len(row)) if place not in self.key]
+        if places and chance.random() < 0.5:
+            place = chance.choice(places)
+            is_null = self.columns[place].nullable and chance.random() < 3 * self.nulls
+            return tuple(
+                (-1 if is_null else self._value(at, chance)) if at == place else value for at, value in enumerate(row)
+            )
+        return tuple(self._value(at, chance) if at in places else value for at, value in enumerate(row))
 
 
 class Sample:
@@ -112,18 +141,28 @@ class Sample:
     ) -> None:
         self._chance = random.Random(seed)
         literals = _literals(text)
-        self._tables = [_sampled(one, literals, real.get(one.name), level) for one in relations]
         self._most = _ROWS.get(len(relations), 6)
+        near = max(3, self._most // 2 if len(relations) < 3 else self._most // 3)
+        self._tables = [_sampled(one, literals, real.get(one.name), level, near) for one in relations]
         self._real = real
         self.rows = 0
         """How many have come so far."""
 
     def rounds(self) -> Iterator[Round]:
-        """Rows come; then some come, change and go; in between a table is emptied."""
+        """Rows come; then some come, change and go, in all tables and in one alone; in between a table is emptied. In
+        the end there are few nulls left, behind which other values may have been hidden all the time."""
         yield self._round([self._filled(table) for table in self._tables])
+        last = len(self._tables) - 1
         for number in range(1, ROUNDS):
-            emptied = self._chance.randrange(len(self._tables)) if number == ROUNDS - 2 and self._tables else -1
-            yield self._round([self._changed(table, place == emptied) for place, table in enumerate(self._tables)])
+            emptied = number % max(last + 1, 1) if number == ROUNDS - 2 else -1
+            alone = {2: last, 3: 0}.get(number) if last > 0 else None
+            if number == ROUNDS - 1:
+                for table in self._tables:
+                    table.nulls = 0
+            yield self._round([
+                table.rows if alone not in (None, place) else self._changed(table, place == emptied)
+                for place, table in enumerate(self._tables)
+            ])  # fmt: skip
 
     def _round(self, after: Sequence[dict[object, tuple[int, ...]]]) -> Round:
         comes, goes, rows = {}, {}, {}
@@ -143,35 +182,42 @@ class Sample:
     def _filled(self, table: _Sampled) -> dict[object, tuple[int, ...]]:
         real = self._real.get(table.relation.name)
         found = _real_rows(table, real, self._most // 2) if real is not None else {}
-        for _ in range(self._most - len(found)):
-            key, row = table.draw(self._chance)
-            found[key] = row
+        self._add(table, found, self._most)
         return dict(list(found.items())[:1]) if table.is_one_row else found
 
     def _changed(self, table: _Sampled, emptied: bool) -> dict[object, tuple[int, ...]]:
-        if emptied:
-            return {}
-        now = {key: row for key, row in table.rows.items() if self._chance.random() > 0.25}
+        if emptied or not table.rows:
+            return {} if emptied else self._filled(table)
+        stay = {True: 0.75, False: 0.75 if table.nulls else 0.2}
+        now = {key: row for key, row in table.rows.items() if self._chance.random() < stay[-1 not in row]}
         for key in [key for key in now if self._chance.random() < 0.3]:
-            _, row = table.draw(self._chance)
-            kept = [row[place] if place not in table.key else now[key][place] for place in range(len(row))]
-            now[key] = tuple(kept)
-        for _ in range(max(2, self._most // 3)):
-            key, row = table.draw(self._chance)
-            now[key] = row
+            now[key] = table.changed(now[key], self._chance)
+        self._add(table, now, max(self._most // 2, len(now)) + max(2, self._most // 6))
         return dict(list(now.items())[-1:]) if table.is_one_row else now
 
+    def _add(self, table: _Sampled, rows: dict[object, tuple[int, ...]], most: int) -> None:
+        """Draw rows, the early keys first, until there are so many; some take the place of others."""
+        gone = [value for value in table.early if (value,) not in rows]
+        for number in range(2 * self._most):
+            if len(rows) >= most:
+                break
+            key, row = table.draw(self._chance, gone[number] if number < len(gone) else None)
+            rows[key] = row
 
-def _sampled(relation: Relation, literals: Sequence[str], real: pa.Table | None, level: int) -> _Sampled:
+
+def _sampled(relation: Relation, literals: Sequence[str], real: pa.Table | None, level: int, near: int) -> _Sampled:
     pools = []
     for column in relation.columns:
+        # What the query names comes first, and is drawn oftener than what it does not.
         parts = [_cast(tuple(literals), column.type), pool_of(column.type, level)]
+        if relation.key == (column.name,):
+            parts.append(more_keys(column.type))
         if real is not None and column.name in real.column_names:
             parts.append(whole(real[column.name]).drop_null())
         pools.append(_joined([part for part in parts if len(part)], column.type))
     names = [column.name for column in relation.columns]
     key = [names.index(name) for name in relation.key]
-    return _Sampled(relation, pools, key, {place: _firsts(pools[place]) for place in key})
+    return _Sampled(relation, pools, key, {place: _firsts(pools[place]) for place in key}, near)
 
 
 def _firsts(pool: pa.Array) -> np.ndarray:
@@ -287,6 +333,18 @@ def pool_of(kind: Type, level: int) -> pa.Array:
     if kind.kind in (Kind.STRUCT, Kind.TUPLE):
         return _structs(kind, level)
     return _values(_texts_of(kind, level), kind)
+
+
+@functools.lru_cache(maxsize=1000)
+def more_keys(kind: Type) -> pa.Array:
+    """Further values for a key of one column, which would have few rows otherwise."""
+    if kind.kind in INTEGERS:
+        return _values([str(number) for number in range(21, 41)], kind)
+    if kind.kind is Kind.VARCHAR:
+        return _values([f"'k{number}'" for number in range(20)], kind)
+    if kind.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        return _values([f"'2024-03-{number:02} 00:00:00+00'" for number in range(1, 21)], kind)
+    return pa.nulls(0, kind.arrow)
 
 
 def _texts_of(kind: Type, level: int) -> list[str]:

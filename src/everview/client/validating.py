@@ -35,6 +35,7 @@ from everview.sql.dialects import DEFAULT, reader, to_sql
 from everview.sql.namespace import Namespace, Relation, fold
 from everview.sql.open_orders import open_orders
 from everview.sql.statements import CreateMaterializedView
+from everview.sql.ties import worded_rank
 from everview.sql.trust import shape
 from everview.sql.words import INPUT, worded
 from everview.store.fitting import Unfit, fit
@@ -43,8 +44,9 @@ PATIENCE = 1.0
 """Seconds after which no further round is begun."""
 _LONGEST = 400
 """Characters of what is kept of a failure."""
-_ORDERS = 12
-"""In how many orders rows are given to DuckDB where it answers otherwise than the plan."""
+_ORDERS = 16
+"""Orders of the rows in which DuckDB is asked whether its answer depends on them: of two rows that tie it may well
+show the same one several times."""
 _KNOWN = 1000
 """Families whose verdict is remembered; past it all are forgotten."""
 
@@ -100,13 +102,12 @@ class _Question:
     @staticmethod
     def of(view: CreateMaterializedView, compiled: CompiledView, names: Namespace) -> _Question:
         """The user's own words, or, where they say what is not DuckDB's, what they mean."""
-        if view.words is not None:
+        for words in _readings(view):
             try:
-                query = worded(view.words.text, names, view.source, view.words.start, allow_duplicates=True)
+                query = worded(words, names, view.source, 0, allow_duplicates=True)
             except EverviewError:
-                pass
-            else:
-                return _Question(query.over(_named(query.uses)), view.words.text, query.uses)
+                continue
+            return _Question(query.over(_named(query.uses)), words, query.uses)
         scope = ", ".join(f"{_quoted(name)} AS ({text})" for name, text in _named(compiled.sources).items())
         around = f"WITH {scope} " if scope else ""
         return _Question(f"{around}SELECT * FROM ({compiled.meaning})", compiled.meaning, compiled.sources)
@@ -124,6 +125,14 @@ class _Question:
         scope = ", ".join(f"{_quoted(name)} AS ({text})" for name, text in _named(self.sources).items())
         given = {f"{INPUT}{number}": rows[source.name] for number, source in enumerate(self.sources)}
         return asking().answer(f"{f'WITH {scope} ' if scope else ''}SELECT * FROM ({sql})", given)
+
+
+def _readings(view: CreateMaterializedView) -> list[str]:
+    """The words of a view, and those that say the same in DuckDB's SQL."""
+    if view.words is None:
+        return []
+    ranked = worded_rank(view.words.text)
+    return [view.words.text, *([ranked] if ranked is not None else [])]
 
 
 def _named(sources: Sequence[Relation]) -> dict[str, str]:
@@ -203,7 +212,7 @@ class _History:
             return ""
         if self._is_settled(duck, columns, one, expected, found):
             return ""
-        others = [_typed(table, columns) for table in self._in_other_orders(one) if table is not None]
+        others = self._in_other_orders(one, columns, expected)
         if any(duck.differ(names, expected, other) for other in others):
             counts = {len(expected), *map(len, others)}
             return "" if len(found) in counts or len(counts) > 1 else _words(expected, found)
@@ -231,19 +240,23 @@ class _History:
             return True
         return bool(made.doubts) and len(found) == len(expected)
 
-    def _in_other_orders(self, one: Round) -> list[pa.Table | None]:
-        """DuckDB's answers when the rows come in other orders."""
-        found: list[pa.Table | None] = []
+    def _in_other_orders(self, one: Round, columns: Sequence[Column], expected: pa.Table) -> list[pa.Table]:
+        """DuckDB's answers when the rows come in other orders, up to the first that is another."""
+        found: list[pa.Table] = []
+        names = [column.name for column in columns]
         for seed in range(_ORDERS):
             rows = {}
             for name, table in one.rows.items():
                 order = list(range(len(table)))
-                order.reverse() if not seed else random.Random(seed).shuffle(order)
+                # Each table in an order of its own: rows may be joined by their places.
+                order.reverse() if not seed else random.Random(f"{seed} {name}").shuffle(order)
                 rows[name] = table.take(pa.array(order, pa.int64()))
             try:
-                found.append(self.question.answer(rows))
+                found.append(_typed(self.question.answer(rows), columns))
             except duckdb.Error:
-                found.append(None)
+                continue
+            if asking().differ(names, expected, found[-1]):
+                break
         return found
 
 

@@ -2,7 +2,9 @@
 
 One sentence: steps read what was there when the epoch began, and what they write is there when it ends.
 
-Nothing here is kept, shared or versioned: it is for some dozens of rows, and for one reader.
+Nothing here is kept, shared or versioned: it is for some dozens of rows, and for one reader. What a step claims to
+have been there before is compared with what was: a store takes its word for it, and shows it to readers of the epoch
+before and to views of the view.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from everview.errors import DamagedEntryError
 from everview.store.contract import BagEnds, BagRows, Bytes, Deletes, Puts, Records, StateTable
 from everview.store.ragged import BINARY
 
@@ -49,9 +52,18 @@ class InMemory:
         return pa.array([records.get(key) for key in keys.to_pylist()], BINARY)
 
     def write(self, table: StateTable, puts: Puts, deletes: Deletes) -> None:
+        for change in (puts, deletes):
+            self._check_previous(table, change)
         written = self._written[table.id]
         written.update(dict.fromkeys(deletes.keys.to_pylist()))
         written.update(zip(puts.keys.to_pylist(), puts.values.to_pylist(), strict=True))
+
+    def _check_previous(self, table: StateTable, change: Puts | Deletes) -> None:
+        if change.previous is not None and change.previous.to_pylist() != self.read(table, change.keys).to_pylist():
+            raise DamagedEntryError(
+                f"{table.name}: the row that a step takes away is not the row that was there",
+                detail="what it emits does not fit what it emitted in the epoch before",
+            )
 
     def records(self, table: StateTable) -> Records:
         """All records, in the order of their keys."""

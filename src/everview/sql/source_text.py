@@ -66,6 +66,15 @@ def as_written(
 def _otherwise(source: OwnWords, text: str, found: Described, described: Described) -> EverviewError:
     """The error of a column that would have another type: mostly a row taken as a value, whose fields
     are called after expressions without a name."""
+    if len(found.columns) != len(described.columns):
+        return error_at(
+            SqlRefusedError,
+            text,
+            source.start,
+            "the columns of the query can be read in two ways",
+            why=f"DuckDB reads {len(found.columns)} of them, and Everview {len(described.columns)}",
+            hint="name the columns one by one instead of *",
+        )
     (name, own), (_, other) = next(
         pair for pair in zip(found.columns, described.columns, strict=True) if pair[0][1] != pair[1][1]
     )

@@ -11,6 +11,8 @@ ties are a mark on LIMIT; the rank is written once all names are resolved.
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from everview.errors import SqlError, SqlRefusedError
@@ -18,6 +20,38 @@ from everview.sql.expand import WHOLE
 from everview.sql.positions import error_at, offset_of
 
 TIES = "with_ties"
+_WORDED = re.compile(
+    r"(?P<head>.*)\bORDER\s+BY\b(?P<order>.*?)\b"
+    r"(?:FETCH\s+(?:FIRST|NEXT)\s+(?P<rows>\d+)\s+ROWS?|LIMIT\s+(?P<limit>\d+))\s+WITH\s+TIES\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_OTHER_ROWS = re.compile(r"\b(?:DISTINCT|QUALIFY|UNION|INTERSECT|EXCEPT)\b", re.IGNORECASE)
+"""Where the rows that are ordered are not those that a rank would see."""
+
+
+def worded_rank(words: str) -> str | None:
+    """The words of a query that ends in WITH TIES, with the rank written out in DuckDB's SQL: what our reading of
+    them is compared with, so nothing of that reading is used. None where an order may mean an output column, which
+    a rank would not, or where there is another LIMIT.
+
+    >>> worded_rank("SELECT a FROM t ORDER BY b FETCH FIRST 3 ROWS WITH TIES")
+    'SELECT a FROM t QUALIFY rank() OVER (ORDER BY b) <= 3'
+    """
+    found = _WORDED.fullmatch(words)
+    if found is None:
+        return None
+    head, order = found["head"].strip(), found["order"].strip()
+    by_place = any(part.strip()[:1].isdigit() for part in order.split(","))
+    if by_place or _OTHER_ROWS.search(head) or any(_is_output(name, head) for name in _NAME.findall(order)):
+        return None
+    return f"{head} QUALIFY rank() OVER (ORDER BY {order}) <= {found['rows'] or found['limit']}"
+
+
+def _is_output(name: str, head: str) -> bool:
+    """Whether a column may be given this name, with AS or without."""
+    given = rf"""(?<!\bSELECT)(?<=[\w)"'\]])\s+"?{name}"?\s*(?:,|\bFROM\b|$)"""
+    return re.search(given, head, re.IGNORECASE) is not None
 
 
 def has_ties(tree: exp.Expr) -> bool:

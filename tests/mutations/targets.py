@@ -1,0 +1,84 @@
+"""What a mutant breaks: an operator, a rule, a builder, or a stage of reading.
+
+One sentence: every place of the product that turns a query into rows is a member of one of four enumerations, and
+``test_mutations`` holds them to the code, so that a new operator, rule or builder without a mutant is an error.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TypeAlias
+
+from everview.plan.maintenance import Operator
+
+
+class Rule(enum.Enum):
+    """The rules of ``everview.plan.rules``, by the names of their functions."""
+
+    SETTLE_TIES = "settle_ties"
+    MERGE_FILTERS = "merge_filters"
+    FOLD_CONSTANTS = "fold_constants"
+    OUTER_TO_INNER = "outer_to_inner"
+    PUSH_FILTERS = "push_filters"
+    JOIN_EQUALITIES = "join_equalities"
+    ORDER_JOINS = "order_joins"
+    JOIN_DIMENSIONS = "join_dimensions"
+    MERGE_PROJECTIONS = "merge_projections"
+    PRUNE_COLUMNS = "prune_columns"
+    MERGE_UNIONS = "merge_unions"
+    REMOVE_IDENTITIES = "remove_identities"
+    REEVALUATE_PAIRS = "reevaluate_pairs"
+    SPLIT_REEVALUATIONS = "split_reevaluations"
+
+
+class Builder(enum.Enum):
+    """The modules of ``everview.plan.build``."""
+
+    AROUND = "around"
+    BARE_NULLS = "bare_nulls"
+    CALLS = "calls"
+    COLLATIONS = "collations"
+    FIRST_ROWS = "first_rows"
+    GROUPS = "groups"
+    JOINS = "joins"
+    LATERAL = "lateral"
+    LINKS = "links"
+    ORDER = "order"
+    QUERIES = "queries"
+    REEVALUATE = "reevaluate"
+    SCOPES = "scopes"
+    SELECT = "select"
+    SETS = "sets"
+    SOURCES = "sources"
+    SUBQUERIES = "subqueries"
+    WINDOWS = "windows"
+
+
+NO_BUILDERS = {
+    "context": "holds what builders share",
+    "names": "makes names up",
+    "indexes": "plans an index, which is no query",
+    "verbatim": "takes the user's own words, which are what everything is compared with",
+}
+"""The other modules of ``everview.plan.build``, and why a fault in them is not a mutant."""
+
+
+class Reading(enum.Enum):
+    """What happens to a text before it is planned."""
+
+    PARSED = "the parser's tree"
+    WRITTEN = "the text of a tree"
+    EXPANDED = "names of queries expanded"
+    RESOLVED = "columns tied to their tables"
+    TIES = "WITH TIES as a rank"
+
+
+Target: TypeAlias = Operator | Rule | Builder | Reading
+
+KINDS: dict[type[enum.Enum], str] = {
+    Reading: "reading",
+    Builder: "building",
+    Rule: "rules",
+    Operator: "operators",
+}
+"""The kinds of targets, in the order in which a query meets them."""
