@@ -21,8 +21,9 @@ from everview.client.snapshots import Snapshot
 from everview.maintain.chunks import rows_at
 from everview.maintain.tasks import Chunk
 from everview.store.contract import Commit, Row
+from everview.store.registering import register, unregister
 from tests.oracle.base import emptied
-from tests.oracle.maintained import difference
+from tests.oracle.maintained import content, difference
 
 TABLE = "CREATE TABLE orders (id BIGINT PRIMARY KEY, customer INTEGER, amount DECIMAL(12,2), note VARCHAR)"
 VIEW = """CREATE MATERIALIZED VIEW totals AS
@@ -111,7 +112,8 @@ def wrong(db: Database, plain: Mapping[str, str] | None = None) -> dict[str, str
             expected = _recomputed(db, snapshot, group, plain or {})
             for one in live:
                 if one.group == group and isinstance(one, ViewDefinition):
-                    said = difference(expected[one.name], snapshot.view(one.name).scan().arrow())
+                    shown = snapshot.view(one.name).scan()
+                    said = difference(expected[one.name], pa.Table.from_batches(shown.stored_batches(), shown._schema))
                     if said:
                         found[one.name] = f"{one.sql}\n{said}"
     return found
@@ -124,13 +126,14 @@ def _recomputed(db: Database, snapshot: Snapshot, group: str, plain: Mapping[str
     with emptied() as connection:
         for table in definitions.tables():
             rows = rows_at(db.store, held, table, Chunk(table.name), frontier)
-            connection.register("incoming", rows.select([column.name for column in table.schema.shown]))
+            shown = rows.select([column.name for column in table.schema.shown])
+            register(connection, "incoming", shown)
             connection.execute(f'CREATE TABLE "{table.name}" AS SELECT * FROM incoming')
-            connection.unregister("incoming")
+            unregister(connection, "incoming", shown)
         for one in definitions._in_reading_order():
             if isinstance(one, ViewDefinition | NamedQuery):
                 connection.execute(f'CREATE TABLE "{one.name}" AS {plain.get(one.name, one.sql)}')
-                found[one.name] = connection.table(one.name).to_arrow_table()
+                found[one.name] = content(connection, one.name)
             else:
                 assert isinstance(one, IndexDefinition)
     return found

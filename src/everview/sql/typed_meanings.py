@@ -209,9 +209,10 @@ def _recast(node: exp.Expr, value: exp.Expr) -> exp.Expr:
 
 def _round(node: exp.Expr, _meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
     """PostgreSQL rounds a float to even, and a numeric away from zero, as DuckDB does both."""
-    if types.of(node.this) not in FLOATS:
+    (value,) = node.expressions
+    if types.of(value) not in FLOATS:
         return None
-    return exp.Anonymous(this="ROUND_EVEN", expressions=[node.this.copy(), exp.Literal.number(0)])
+    return exp.Anonymous(this="ROUND_EVEN", expressions=[value.copy(), exp.Literal.number(0)])
 
 
 # ------------------------------------------------------------------ texts
