@@ -6,15 +6,31 @@ One sentence: what is missed is listed with the reason why neither safeguard can
 from __future__ import annotations
 
 from everview.plan.maintenance import Operator
-from tests.mutations import building, changes, grouping, joining, partitioning, rowwise, rules, trees, writing
+from tests.mutations import (
+    building_clauses,
+    building_joins,
+    building_orders,
+    changes,
+    grouping,
+    joining,
+    partitioning,
+    rowwise,
+    rules_filters,
+    rules_shapes,
+    trees,
+    writing,
+)
 from tests.mutations.mutant import Mutant
-from tests.mutations.targets import Builder, Target
+from tests.mutations.targets import Target
 
 MUTANTS: tuple[Mutant, ...] = (
     *trees.MUTANTS,
     *writing.MUTANTS,
-    *building.MUTANTS,
-    *rules.MUTANTS,
+    *building_clauses.MUTANTS,
+    *building_joins.MUTANTS,
+    *building_orders.MUTANTS,
+    *rules_filters.MUTANTS,
+    *rules_shapes.MUTANTS,
     *changes.MUTANTS,
     *rowwise.MUTANTS,
     *grouping.MUTANTS,
@@ -24,10 +40,6 @@ MUTANTS: tuple[Mutant, ...] = (
 
 MISSED: dict[tuple[Target, str], str] = {
     (Operator.DELTA, "what a log says to be gone is forgotten"): "a trial is given rows that come and go, and no log",
-    (Builder.CALLS, "INTERVALs have ends, of which two are equal"): (
-        "1 month equals 30 days, and which of them DuckDB shows depends on the order of the rows, so only the number "
-        "of rows is compared"
-    ),
 }
 """Mutants that go live, each with the reason."""
 

@@ -38,9 +38,10 @@ VIEWS: dict[Operator, str] = {
     Operator.SET: "SELECT a FROM visits UNION SELECT score FROM customers",
     Operator.WINDOW: "SELECT id, amount, rank() OVER (PARTITION BY customer ORDER BY amount) AS r FROM orders",
     Operator.TOP_K: "SELECT id, customer, amount FROM orders ORDER BY amount NULLS FIRST, id LIMIT 4",
-    Operator.REEVALUATION: "SELECT o.id, v.a, v.b FROM orders AS o LEFT JOIN visits AS v ON o.amount < v.a AND v.b > o.customer",
+    Operator.REEVALUATION: "SELECT o.id, v.a, v.b FROM orders AS o LEFT JOIN visits AS v "
+    "ON o.amount < v.a AND v.b > o.customer",
     Operator.VIEW: "SELECT id, customer, amount FROM orders",
-}  # fmt: skip
+}
 """For each operator a view that it works for, with nulls in what it emits."""
 
 FAULTS: dict[str, Changed] = {

@@ -14,9 +14,20 @@ import pyarrow as pa
 
 from everview.operators import aggregate, distinct, extreme, partitions, pre_aggregation, set_operation
 from everview.operators.accumulators import Count
+from everview.operators.copies import Copies
 from everview.operators.whole_sums import NarrowSum
 from everview.plan.maintenance import Operator
-from tests.mutations.mutant import Mutant, given, instead, planned, returned, without_departures, wrapped
+from tests.mutations.mutant import (
+    Mutant,
+    emitted,
+    given,
+    instead,
+    planned,
+    returned,
+    without_departures,
+    without_nulls,
+    wrapped,
+)
 
 COUNTED = "SELECT a, count(*) AS n, count(b) AS m FROM visits GROUP BY a"
 SUMMED = "SELECT a, sum(b) AS s FROM visits GROUP BY a"
@@ -104,52 +115,150 @@ def _without_always(told: Any) -> dict[str, Any]:
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("nulls are counted", Operator.PRE_AGGREGATION, wrapped(Count, "partial", _counts), (COUNTED,)),
-    Mutant("FILTER is not asked", Operator.PRE_AGGREGATION,
-           planned(Operator.PRE_AGGREGATION, _accumulators(lambda name, function, argument, filtered:
-                                                           (name, function, argument, None))), (FILTERED,)),
-    Mutant("rows without a group's value are in no group", Operator.PRE_AGGREGATION,
-           wrapped(pre_aggregation.PreAggregationWorker, "pack", _nulls_are_no_group), (COUNTED,)),
-    Mutant("sums only grow", Operator.PRE_AGGREGATION,
-           wrapped(NarrowSum, "partial", lambda real: lambda self, values, weights, groups, count:
-                   real(self, values, abs(weights), groups, count)), (SUMMED,)),
-    Mutant("sums are not added to", Operator.PRE_AGGREGATION,
-           wrapped(NarrowSum, "add", lambda real: lambda self, before, change: change), (SUMMED,)),
-    Mutant("a group changes only with the number of its rows", Operator.PRE_AGGREGATION,
-           wrapped(pre_aggregation.PreAggregationWorker, "_changing", _counts_decide), (SUMMED,)),
-    Mutant("min is max", Operator.EXTREME, planned(Operator.EXTREME, lambda told: {
-        "ends": tuple((name, "max") for name, _ in told["ends"])}), (ENDS,)),
-    Mutant("a value that goes stays", Operator.EXTREME,
-           returned(extreme.ExtremeWorker, "pack", without_departures), (ENDS,)),
-    Mutant("FILTER is not asked", Operator.EXTREME,
-           planned(Operator.EXTREME, lambda told: {"filter": None}), (FILTERED_END,)),
-    Mutant("a change of the last value is not noticed", Operator.EXTREME,
-           wrapped(extreme, "_same", lambda real: lambda a, b: pa.array(
-               real(a, b).to_numpy(zero_copy_only=False) | a.is_valid().to_numpy(zero_copy_only=False))), (ENDS,)),
-    Mutant("a group keeps its rows as they were", Operator.GROUP_REEVALUATION,
-           wrapped(partitions.Partitions, "read", _after_for_before), (MEDIAN,)),
-    Mutant("equal rows count once", Operator.GROUP_REEVALUATION, wrapped(partitions.Partitions, "read", _once), (MEDIAN,)),
-    Mutant("there is nothing over nothing", Operator.GROUP_REEVALUATION,
-           planned(Operator.GROUP_REEVALUATION, _without_always), (MEDIAN_OF_ALL,)),
-    Mutant("a call is another", Operator.GROUP_REEVALUATION, planned(Operator.GROUP_REEVALUATION, lambda told: {
-        "calls": tuple((name, sql.replace("MEDIAN", "MAX")) for name, sql in told["calls"])}), (MEDIAN,)),
+    Mutant(
+        "FILTER is not asked",
+        Operator.PRE_AGGREGATION,
+        planned(
+            Operator.PRE_AGGREGATION,
+            _accumulators(lambda name, function, argument, filtered: (name, function, argument, None)),
+        ),
+        (FILTERED,),
+    ),
+    Mutant(
+        "rows without a group's value are in no group",
+        Operator.PRE_AGGREGATION,
+        wrapped(pre_aggregation.PreAggregationWorker, "pack", _nulls_are_no_group),
+        (COUNTED,),
+    ),
+    Mutant(
+        "sums only grow",
+        Operator.PRE_AGGREGATION,
+        wrapped(
+            NarrowSum,
+            "partial",
+            lambda real: lambda self, values, weights, groups, count: real(self, values, abs(weights), groups, count),
+        ),
+        (SUMMED,),
+    ),
+    Mutant(
+        "sums are not added to",
+        Operator.PRE_AGGREGATION,
+        wrapped(NarrowSum, "add", lambda real: lambda self, before, change: change),
+        (SUMMED,),
+    ),
+    Mutant(
+        "a group changes only with the number of its rows",
+        Operator.PRE_AGGREGATION,
+        wrapped(pre_aggregation.PreAggregationWorker, "_changing", _counts_decide),
+        (SUMMED,),
+    ),
+    Mutant(
+        "min is max",
+        Operator.EXTREME,
+        planned(Operator.EXTREME, lambda told: {"ends": tuple((name, "max") for name, _ in told["ends"])}),
+        (ENDS,),
+    ),
+    Mutant(
+        "a value that goes stays",
+        Operator.EXTREME,
+        returned(extreme.ExtremeWorker, "pack", without_departures),
+        (ENDS,),
+    ),
+    Mutant(
+        "FILTER is not asked",
+        Operator.EXTREME,
+        planned(Operator.EXTREME, lambda told: {"filter": None}),
+        (FILTERED_END,),
+    ),
+    Mutant(
+        "a change of the last value is not noticed",
+        Operator.EXTREME,
+        wrapped(
+            extreme,
+            "_same",
+            lambda real: (
+                lambda a, b: pa.array(
+                    real(a, b).to_numpy(zero_copy_only=False) | a.is_valid().to_numpy(zero_copy_only=False)
+                )
+            ),
+        ),
+        (ENDS,),
+    ),
+    Mutant(
+        "a group keeps its rows as they were",
+        Operator.GROUP_REEVALUATION,
+        wrapped(partitions.Partitions, "read", _after_for_before),
+        (MEDIAN,),
+    ),
+    Mutant(
+        "equal rows count once", Operator.GROUP_REEVALUATION, wrapped(partitions.Partitions, "read", _once), (MEDIAN,)
+    ),
+    Mutant(
+        "there is nothing over nothing",
+        Operator.GROUP_REEVALUATION,
+        planned(Operator.GROUP_REEVALUATION, _without_always),
+        (MEDIAN_OF_ALL,),
+    ),
+    Mutant(
+        "a call is another",
+        Operator.GROUP_REEVALUATION,
+        planned(
+            Operator.GROUP_REEVALUATION,
+            lambda told: {"calls": tuple((name, sql.replace("MEDIAN", "MAX")) for name, sql in told["calls"])},
+        ),
+        (MEDIAN,),
+    ),
     Mutant("there is nothing over nothing", Operator.AGGREGATE, planned(Operator.AGGREGATE, _without_always), (TOTAL,)),
-    Mutant("a sum of nothing is zero", Operator.AGGREGATE, wrapped(aggregate, "result", _zero_for_nothing),
-           ("SELECT a, sum(price) AS s FROM (SELECT customer AS a, price FROM orders) GROUP BY a",)),
-    Mutant("an average counts nulls", Operator.AGGREGATE,
-           wrapped(aggregate.AggregateWorker, "_called", _all_rows_count), (AVERAGE,)),
-    Mutant("what did not change is not asked for", Operator.AGGREGATE,
-           returned(aggregate.AggregateWorker, "_asked", _nulls_like), (MIXED, ENDS)),
-    Mutant("a group without rows stays", Operator.AGGREGATE,
-           given(aggregate.AggregateWorker, "_shown", lambda self, work, groups, parts, there, weight:
-                 (self, work, groups, parts, there | (weight > 0), weight)), (COUNTED,)),
-    Mutant("a row appears with its second copy", Operator.DISTINCT,
-           instead(distinct, "crossings", lambda before, after: (after > 1).astype(np.int64) - (before > 1)), (DIFFERENT,)),
-    Mutant("a row goes with any copy", Operator.DISTINCT,
-           instead(distinct, "crossings", lambda before, after:
-                   (after > before).astype(np.int64) * (before == 0) - (after < before)), (DIFFERENT,)),
-    Mutant("copies are not added up", Operator.DISTINCT,
-           wrapped(distinct.Copies, "_counts", lambda real: lambda self, records: np.minimum(real(self, records), 1)),
-           (DIFFERENT,)),
+    Mutant(
+        "a sum of nothing is zero",
+        Operator.AGGREGATE,
+        wrapped(aggregate, "result", _zero_for_nothing),
+        ("SELECT a, sum(price) AS s FROM (SELECT customer AS a, price FROM orders) GROUP BY a",),
+    ),
+    Mutant(
+        "an average counts nulls",
+        Operator.AGGREGATE,
+        wrapped(aggregate.AggregateWorker, "_called", _all_rows_count),
+        (AVERAGE,),
+    ),
+    Mutant(
+        "what did not change is not asked for",
+        Operator.AGGREGATE,
+        returned(aggregate.AggregateWorker, "_asked", _nulls_like),
+        (MIXED, ENDS),
+    ),
+    Mutant(
+        "a group without rows stays",
+        Operator.AGGREGATE,
+        given(
+            aggregate.AggregateWorker,
+            "_shown",
+            lambda self, work, groups, parts, there, weight: (self, work, groups, parts, there | (weight > 0), weight),
+        ),
+        (COUNTED,),
+    ),
+    Mutant(
+        "a row appears with its second copy",
+        Operator.DISTINCT,
+        instead(distinct, "crossings", lambda before, after: (after > 1).astype(np.int64) - (before > 1)),
+        (DIFFERENT,),
+    ),
+    Mutant(
+        "a row goes with any copy",
+        Operator.DISTINCT,
+        instead(
+            distinct,
+            "crossings",
+            lambda before, after: (after > before).astype(np.int64) * (before == 0) - (after < before),
+        ),
+        (DIFFERENT,),
+    ),
+    Mutant(
+        "copies are not added up",
+        Operator.DISTINCT,
+        wrapped(Copies, "_counts", lambda real: lambda self, records: np.minimum(real(self, records), 1)),
+        (DIFFERENT,),
+    ),
     *(
         Mutant(name, Operator.SET, planned(Operator.SET, lambda told, change=change: change), (view,))  # type: ignore[misc]
         for name, change, view in (
@@ -158,14 +267,33 @@ MUTANTS: tuple[Mutant, ...] = (
             ("UNION is EXCEPT", {"kind": "except"}, "SELECT a FROM visits UNION SELECT score FROM customers"),
         )
     ),
-    Mutant("the sides are exchanged", Operator.SET,
-           given(set_operation.SetWorker, "_result", lambda self, counts: (self, counts[:, ::-1])),
-           ("SELECT a FROM visits EXCEPT SELECT score FROM customers",)),
-    Mutant("copies are taken away once", Operator.SET,
-           wrapped(set_operation.SetWorker, "_result", lambda real: lambda self, counts: real(self, np.minimum(counts, 1))),
-           ("SELECT a FROM visits EXCEPT ALL SELECT score FROM customers",
-            "SELECT a FROM visits INTERSECT ALL SELECT b FROM visits")),
-    Mutant("copies are numbered from one again", Operator.SET,
-           wrapped(set_operation.SetWorker, "_numbered", _from_one),
-           ("SELECT a FROM visits EXCEPT ALL SELECT score FROM customers",)),
-)  # fmt: skip
+    Mutant(
+        "the sides are exchanged",
+        Operator.SET,
+        given(set_operation.SetWorker, "_result", lambda self, counts: (self, counts[:, ::-1])),
+        ("SELECT a FROM visits EXCEPT SELECT score FROM customers",),
+    ),
+    Mutant(
+        "copies are taken away once",
+        Operator.SET,
+        wrapped(
+            set_operation.SetWorker, "_result", lambda real: lambda self, counts: real(self, np.minimum(counts, 1))
+        ),
+        (
+            "SELECT a FROM visits EXCEPT ALL SELECT score FROM customers",
+            "SELECT a FROM visits INTERSECT ALL SELECT b FROM visits",
+        ),
+    ),
+    Mutant(
+        "a null that is left over is forgotten",
+        Operator.SET,
+        emitted(Operator.SET, without_nulls),
+        ("SELECT a FROM visits EXCEPT ALL SELECT score FROM customers",),
+    ),
+    Mutant(
+        "copies are numbered from one again",
+        Operator.SET,
+        wrapped(set_operation.SetWorker, "_numbered", _from_one),
+        ("SELECT a FROM visits EXCEPT ALL SELECT score FROM customers",),
+    ),
+)

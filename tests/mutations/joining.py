@@ -31,7 +31,9 @@ ANTI = "SELECT o.id FROM orders AS o ANTI JOIN visits AS v ON o.customer = v.a"
 NULLS = "SELECT o.id, v.b FROM orders AS o JOIN visits AS v ON o.customer IS NOT DISTINCT FROM v.a"
 REST = "SELECT o.id, v.b FROM orders AS o LEFT JOIN visits AS v ON o.customer = v.a AND o.amount > v.b"
 RANKED = "SELECT id, rank() OVER (PARTITION BY customer ORDER BY amount) AS r FROM orders"
-TOP = "SELECT customer, id, amount FROM orders QUALIFY row_number() OVER (PARTITION BY customer ORDER BY amount, id) <= 2"
+TOP = (
+    "SELECT customer, id, amount FROM orders QUALIFY row_number() OVER (PARTITION BY customer ORDER BY amount, id) <= 2"
+)
 
 
 def _without_term(number: int) -> Fault:
@@ -125,39 +127,87 @@ def _asked(kind: str, view: str, name: str) -> Mutant:
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("changes of the left side meet nothing", Operator.JOIN, _without_term(0), (INNER, LEFT)),
     Mutant("changes of the right side meet nothing", Operator.JOIN, _without_term(1), (INNER, LEFT)),
-    Mutant("what both sides change at once is not paired", Operator.JOIN, wrapped(Rows, "__add__", _old_only), (INNER,)),
-    Mutant("the right side's weights are ignored", Operator.JOIN, wrapped(_Joining, "emit_pairs", _one_weight), (INNER,)),
-    Mutant("nulls equal each other", Operator.JOIN,
-           instead(KeyNumbers, "_live", lambda self, columns: None), (INNER, LEFT)),
-    Mutant("nulls do not equal each other", Operator.JOIN,
-           planned(Operator.JOIN, lambda told: {"nulls match": (False,) * len(told["nulls match"])}), (NULLS,)),
-    Mutant("the condition beyond the keys is not asked", Operator.JOIN,
-           planned(Operator.JOIN, lambda told: {"rest": None}), (REST,)),
-    Mutant("the condition beyond the keys is its opposite", Operator.JOIN,
-           planned(Operator.JOIN, lambda told: {"rest": told["rest"] and f"NOT ({told['rest']})"}), (REST,)),
-    Mutant("lines are shown of the matched", Operator.JOIN,
-           wrapped(_Joining, "shown", lambda real: lambda self, matches: 1 - real(self, matches)), (LEFT, ANTI, SEMI)),
-    Mutant("a line stays when a partner comes", Operator.JOIN,
-           wrapped(_Keyed, "_lines", lambda real: lambda self, side: self.emit_lines(
-               side, self.moved[side], self.moved[side].weights * (self.moved[side].keys < 0))), (LEFT, FULL)),
-    Mutant("lines of the right side are lost", Operator.JOIN,
-           wrapped(_Keyed, "_lines", lambda real: lambda self, side: None if side else real(self, side)), (FULL,)),
-    Mutant("a partner more is always there", Operator.JOIN,
-           wrapped(_Joining, "sizes", lambda real: lambda self, *args: real(self, *args) + 1), (ANTI, SEMI)),
+    Mutant(
+        "what both sides change at once is not paired", Operator.JOIN, wrapped(Rows, "__add__", _old_only), (INNER,)
+    ),
+    Mutant(
+        "the right side's weights are ignored", Operator.JOIN, wrapped(_Joining, "emit_pairs", _one_weight), (INNER,)
+    ),
+    Mutant(
+        "nulls equal each other", Operator.JOIN, instead(KeyNumbers, "_live", lambda self, columns: None), (INNER, LEFT)
+    ),
+    Mutant(
+        "nulls do not equal each other",
+        Operator.JOIN,
+        planned(Operator.JOIN, lambda told: {"nulls match": (False,) * len(told["nulls match"])}),
+        (NULLS,),
+    ),
+    Mutant(
+        "the condition beyond the keys is not asked",
+        Operator.JOIN,
+        planned(Operator.JOIN, lambda told: {"rest": None}),
+        (REST,),
+    ),
+    Mutant(
+        "the condition beyond the keys is its opposite",
+        Operator.JOIN,
+        planned(Operator.JOIN, lambda told: {"rest": told["rest"] and f"NOT ({told['rest']})"}),
+        (REST,),
+    ),
+    Mutant(
+        "lines are shown of the matched",
+        Operator.JOIN,
+        wrapped(_Joining, "shown", lambda real: lambda self, matches: 1 - real(self, matches)),
+        (LEFT, ANTI, SEMI),
+    ),
+    Mutant(
+        "a line stays when a partner comes",
+        Operator.JOIN,
+        wrapped(
+            _Keyed,
+            "_lines",
+            lambda real: (
+                lambda self, side: self.emit_lines(
+                    side, self.moved[side], self.moved[side].weights * (self.moved[side].keys < 0)
+                )
+            ),
+        ),
+        (LEFT, FULL),
+    ),
+    Mutant(
+        "lines of the right side are lost",
+        Operator.JOIN,
+        wrapped(_Keyed, "_lines", lambda real: lambda self, side: None if side else real(self, side)),
+        (FULL,),
+    ),
+    Mutant(
+        "a partner more is always there",
+        Operator.JOIN,
+        wrapped(_Joining, "sizes", lambda real: lambda self, *args: real(self, *args) + 1),
+        (ANTI, SEMI),
+    ),
     _asked("inner", LEFT, "LEFT is INNER"),
     _asked("left", FULL, "FULL is LEFT"),
     _asked("inner", RIGHT, "RIGHT is INNER"),
     _asked("anti", SEMI, "SEMI is ANTI"),
     _asked("semi", ANTI, "ANTI is SEMI"),
-    Mutant("columns of a side are exchanged", Operator.JOIN,
-           wrapped(JoinWorker, "_of_side", _reversed_columns),
-           ("SELECT o.customer, o.amount, v.b FROM orders AS o JOIN visits AS v ON o.customer = v.a",)),
-    Mutant("matches are counted once", Operator.JOIN,
-           instead(join, "_sum", lambda numbers, weights, count: (
-               np.bincount(numbers, weights, count) > 0).astype(np.int64)), (REST,)),
+    Mutant(
+        "columns of a side are exchanged",
+        Operator.JOIN,
+        wrapped(JoinWorker, "_of_side", _reversed_columns),
+        ("SELECT o.customer, o.amount, v.b FROM orders AS o JOIN visits AS v ON o.customer = v.a",),
+    ),
+    Mutant(
+        "matches are counted once",
+        Operator.JOIN,
+        instead(
+            join, "_sum", lambda numbers, weights, count: (np.bincount(numbers, weights, count) > 0).astype(np.int64)
+        ),
+        (REST,),
+    ),
     *(
         Mutant(name, operator, _bags(operator, fault), (view,))
         for name, fault in _BAG_FAULTS.items()
         for operator, view in ((Operator.REVERSE_JOIN, LEFT), (Operator.PARTITION, RANKED), (Operator.PARTITION, TOP))
     ),
-)  # fmt: skip
+)

@@ -20,7 +20,7 @@ from everview.maintain import trial
 from everview.operators.bound import Edge
 from everview.operators.stages import Stage
 from everview.plan import compile as compiling
-from everview.plan.maintenance import MaintenancePlan, Operator, Step
+from everview.plan.maintenance import MaintenancePlan, Operator, Step, plan_group
 from everview.sql import check, definitions
 from tests.mutations.targets import Target
 
@@ -60,11 +60,11 @@ def instead(owner: object, name: str, other: Any) -> Fault:
     return inject
 
 
-def entry(table: object, key: object, other: Any) -> Fault:
+def entry(table: Mapping[Any, Any], key: object, other: Any) -> Fault:
     """An entry of a table of the code replaced by another."""
 
     def inject(patch: pytest.MonkeyPatch) -> None:
-        patch.setitem(table, key, other)  # type: ignore[call-overload]
+        patch.setitem(table, key, other)
 
     return inject
 
@@ -91,13 +91,11 @@ def planned(operator: Operator, change: Callable[[Mapping[str, Any]], Mapping[st
         return replace(step, parameters={**step.parameters, **change(step.parameters)})
 
     def inject(patch: pytest.MonkeyPatch) -> None:
-        real = trial.plan_group
-
-        def plan_group(views: Any) -> MaintenancePlan:
-            plan = real(views)
+        def faulty(views: Any) -> MaintenancePlan:
+            plan = plan_group(views)
             return replace(plan, steps=tuple(map(changed, plan.steps)))
 
-        patch.setattr(trial, "plan_group", plan_group)
+        patch.setattr(trial, "plan_group", faulty)
 
     return inject
 
@@ -117,7 +115,9 @@ def emitted(operator: Operator, change: Changed) -> Fault:
             if step.operator is not operator:
                 return real(self, step, worker, packed, sources)
             if operator is Operator.VIEW:
-                packed = {edge: list(map(change, parts)) if _leads_to(edge, step) else parts for edge, parts in packed.items()}
+                packed = {
+                    edge: list(map(change, parts)) if _leads_to(edge, step) else parts for edge, parts in packed.items()
+                }
                 return real(self, step, worker, packed, sources)
             found = real(self, step, worker, packed, sources)
             return found if found is None else change(found)

@@ -23,7 +23,17 @@ from everview.operators.view_reader import ViewReader
 from everview.operators.worker import StepWorker
 from everview.plan.maintenance import Operator, Step
 from everview.store.contract import Deletes, Puts
-from tests.mutations.mutant import Fault, Mutant, filtered, given, planned, returned, weights, without_departures, wrapped
+from tests.mutations.mutant import (
+    Fault,
+    Mutant,
+    filtered,
+    given,
+    planned,
+    returned,
+    weights,
+    without_departures,
+    wrapped,
+)
 
 FILTERED = "SELECT id, amount FROM orders WHERE amount > 1"
 COMPARED = "SELECT id, amount, customer FROM orders WHERE amount > customer"
@@ -120,52 +130,135 @@ def _branches(told: Any) -> dict[str, Any]:
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    Mutant("two columns are exchanged", Operator.DELTA, wrapped(DeltaWorker, "_renamed", _swapped_columns),
-           ("SELECT id, customer, amount FROM orders",)),
-    Mutant("the first of many rows is the only one", Operator.DELTA,
-           wrapped(DeltaWorker, "of_rows", lambda real: lambda self, work, rows: real(self, work, rows[:1])),
-           ("SELECT id, amount FROM orders",)),
-    Mutant("what a log says to be gone is forgotten", Operator.DELTA, returned(DeltaWorker, "of_log", without_departures),
-           ("SELECT id, amount FROM orders",)),
-    Mutant("the rows come again in every epoch", Operator.ROWS, _twice,
-           ("SELECT a, b FROM visits UNION ALL SELECT 7, 7 FROM (VALUES (1), (2)) AS r(x)",)),
-    Mutant("a constant of the rows is another", Operator.ROWS,
-           planned(Operator.ROWS, lambda told: {"query": told["query"].replace("2", "4")}),
-           ("SELECT r.n, v.a FROM (VALUES (1), (2)) AS r(n) LEFT JOIN visits AS v ON v.a = r.n",)),
-    Mutant("the condition is not asked", Operator.FILTER_PROJECT,
-           wrapped(filter_project._Constants, "matched", _unasked), (FILTERED,)),
-    Mutant("the condition is not asked of what goes", Operator.FILTER_PROJECT,
-           wrapped(filter_project._Constants, "matched", _half_asked), (FILTERED,)),
-    Mutant("unknown counts as true", Operator.FILTER_PROJECT, wrapped(Evaluator, "mask", _unknown_is_true), (COMPARED,)),
-    Mutant("a condition is its opposite", Operator.FILTER_PROJECT,
-           planned(Operator.FILTER_PROJECT, lambda told: {"condition": f"NOT ({told['condition']})"}),
-           (FILTERED, COMPARED)),
-    Mutant("the last grouping set is lost", Operator.EXPAND,
-           planned(Operator.EXPAND, lambda told: {"sets": told["sets"][:-1]}), (GROUPING,)),
-    Mutant("columns outside of a set keep their values", Operator.EXPAND,
-           planned(Operator.EXPAND, lambda told: {"sets": ((0, 1),) * len(told["sets"])}), (GROUPING,)),
-    Mutant("grouping sets are taken for each other", Operator.EXPAND,
-           planned(Operator.EXPAND, lambda told: {"sets": told["sets"][::-1]}), (GROUPING,)),
-    Mutant("a row with an empty list is lost", Operator.UNNEST,
-           planned(Operator.UNNEST, lambda told: {"outer": False}), (ITEMS,)),
+    Mutant(
+        "two columns are exchanged",
+        Operator.DELTA,
+        wrapped(DeltaWorker, "_renamed", _swapped_columns),
+        ("SELECT id, customer, amount FROM orders",),
+    ),
+    Mutant(
+        "the first of many rows is the only one",
+        Operator.DELTA,
+        wrapped(DeltaWorker, "of_rows", lambda real: lambda self, work, rows: real(self, work, rows[:1])),
+        ("SELECT id, amount FROM orders",),
+    ),
+    Mutant(
+        "what a log says to be gone is forgotten",
+        Operator.DELTA,
+        returned(DeltaWorker, "of_log", without_departures),
+        ("SELECT id, amount FROM orders",),
+    ),
+    Mutant(
+        "the rows come again in every epoch",
+        Operator.ROWS,
+        _twice,
+        ("SELECT a, b FROM visits UNION ALL SELECT 7, 7 FROM (VALUES (1), (2)) AS r(x)",),
+    ),
+    Mutant(
+        "a constant of the rows is another",
+        Operator.ROWS,
+        planned(Operator.ROWS, lambda told: {"query": told["query"].replace("2", "4")}),
+        ("SELECT r.n, v.a FROM (VALUES (1), (2)) AS r(n) LEFT JOIN visits AS v ON v.a = r.n",),
+    ),
+    Mutant(
+        "the condition is not asked",
+        Operator.FILTER_PROJECT,
+        wrapped(filter_project._Constants, "matched", _unasked),
+        (FILTERED,),
+    ),
+    Mutant(
+        "the condition is not asked of what goes",
+        Operator.FILTER_PROJECT,
+        wrapped(filter_project._Constants, "matched", _half_asked),
+        (FILTERED,),
+    ),
+    Mutant(
+        "unknown counts as true", Operator.FILTER_PROJECT, wrapped(Evaluator, "mask", _unknown_is_true), (COMPARED,)
+    ),
+    Mutant(
+        "a condition is its opposite",
+        Operator.FILTER_PROJECT,
+        planned(Operator.FILTER_PROJECT, lambda told: {"condition": f"NOT ({told['condition']})"}),
+        (FILTERED, COMPARED),
+    ),
+    Mutant(
+        "the last grouping set is lost",
+        Operator.EXPAND,
+        planned(Operator.EXPAND, lambda told: {"sets": told["sets"][:-1]}),
+        (GROUPING,),
+    ),
+    Mutant(
+        "columns outside of a set keep their values",
+        Operator.EXPAND,
+        planned(Operator.EXPAND, lambda told: {"sets": ((0, 1),) * len(told["sets"])}),
+        (GROUPING,),
+    ),
+    Mutant(
+        "grouping sets are taken for each other",
+        Operator.EXPAND,
+        planned(Operator.EXPAND, lambda told: {"sets": told["sets"][::-1]}),
+        (GROUPING,),
+    ),
+    Mutant(
+        "a row with an empty list is lost",
+        Operator.UNNEST,
+        planned(Operator.UNNEST, lambda told: {"outer": False}),
+        (ITEMS,),
+    ),
     Mutant("the first item of a list is the only one", Operator.UNNEST, _outputs(_firsts), (ITEMS,)),
-    Mutant("an item that is null is lost", Operator.UNNEST, _outputs(_without_empty),
-           ("SELECT o.id, u.i FROM orders AS o, unnest(o.items) AS u(i)",)),
-    Mutant("all inputs have one number", Operator.UNION, planned(Operator.UNION, _branches),
-           ("SELECT id, name FROM customers UNION ALL SELECT id, name FROM lands",)),
-    Mutant("the second input is the first", Operator.UNION,
-           planned(Operator.UNION, lambda told: {"inputs": tuple((one[1], one[0], *one[2:]) for one in told["inputs"])}),
-           (UNITED,)),
-    Mutant("the last input is lost", Operator.UNION,
-           wrapped(StepWorker, "gathered", lambda real: lambda self, number, parts:
-                   real(self, number, () if self.step.operator is Operator.UNION and number else parts)), (UNITED,)),
+    Mutant(
+        "an item that is null is lost",
+        Operator.UNNEST,
+        _outputs(_without_empty),
+        ("SELECT o.id, u.i FROM orders AS o, unnest(o.items) AS u(i)",),
+    ),
+    Mutant(
+        "all inputs have one number",
+        Operator.UNION,
+        planned(Operator.UNION, _branches),
+        ("SELECT id, name FROM customers UNION ALL SELECT id, name FROM lands",),
+    ),
+    Mutant(
+        "the second input is the first",
+        Operator.UNION,
+        planned(Operator.UNION, lambda told: {"inputs": tuple((one[1], one[0], *one[2:]) for one in told["inputs"])}),
+        (UNITED,),
+    ),
+    Mutant(
+        "the last input is lost",
+        Operator.UNION,
+        wrapped(
+            StepWorker,
+            "gathered",
+            lambda real: (
+                lambda self, number, parts: real(
+                    self, number, () if self.step.operator is Operator.UNION and number else parts
+                )
+            ),
+        ),
+        (UNITED,),
+    ),
     Mutant("a row that goes stays", Operator.VIEW, wrapped(InMemory, "write", _kept), (FILTERED,)),
-    Mutant("a row that changes stays as it was", Operator.VIEW, wrapped(InMemory, "write", _not_overwritten), (FILTERED,)),
-    Mutant("two columns are exchanged", Operator.VIEW,
-           returned(ViewReader, "shown", lambda rows: pa.table(rows.columns[::-1], names=rows.column_names)),
-           ("SELECT a, b FROM visits",)),
-    Mutant("a null key is a key like no other", Operator.VIEW,
-           given(view._Sides, "of", lambda stored, rows: (stored, filtered(
-               rows, ~rows[stored.key_names[0]].combine_chunks().is_null().to_numpy(zero_copy_only=False)))),
-           ("SELECT a, count(*) AS n FROM visits GROUP BY a",)),
-)  # fmt: skip
+    Mutant(
+        "a row that changes stays as it was", Operator.VIEW, wrapped(InMemory, "write", _not_overwritten), (FILTERED,)
+    ),
+    Mutant(
+        "two columns are exchanged",
+        Operator.VIEW,
+        returned(ViewReader, "shown", lambda rows: pa.table(rows.columns[::-1], names=rows.column_names)),
+        ("SELECT a, b FROM visits",),
+    ),
+    Mutant(
+        "a null key is a key like no other",
+        Operator.VIEW,
+        given(
+            view._Sides,
+            "of",
+            lambda stored, rows: (
+                stored,
+                filtered(rows, ~rows[stored.key_names[0]].combine_chunks().is_null().to_numpy(zero_copy_only=False)),
+            ),
+        ),
+        ("SELECT a, count(*) AS n FROM visits GROUP BY a",),
+    ),
+)

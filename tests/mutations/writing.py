@@ -11,9 +11,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from everview.sql import check, ties
+from everview.sql import check
 from everview.sql.own_dialect import Everview
-from tests.mutations.mutant import Mutant, Fault, instead, parsed, wrapped
+from tests.mutations.mutant import Fault, Mutant, instead, parsed, wrapped
 from tests.mutations.targets import Reading
 from tests.mutations.trees import ORDERED, WINDOWED, lose
 
@@ -65,20 +65,44 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("NULLS FIRST is not written", Reading.WRITTEN, written(exp.Ordered, "nulls_first"), (ORDERED,)),
     Mutant("DESC is not written", Reading.WRITTEN, written(exp.Ordered, "desc"), (WINDOWED,)),
     Mutant("frames are not written", Reading.WRITTEN, written(exp.Window, "spec"), (WINDOWED,)),
-    Mutant("texts are written in lower case", Reading.WRITTEN, wrapped(Everview.Generator, "sql", _lower),
-           ("SELECT id, status || 'X' AS x FROM orders",)),
-    Mutant("ELSE is not written", Reading.WRITTEN, written(exp.Case, "default"),
-           ("SELECT id, CASE WHEN amount > 1 THEN 1 ELSE 0 END AS x FROM orders",)),
-    Mutant("the side of a join is not written", Reading.WRITTEN, written(exp.Join, "side"),
-           ("SELECT o.id, v.b FROM orders AS o LEFT JOIN visits AS v ON o.amount < v.a",)),
-    Mutant("parentheses are not written", Reading.WRITTEN, bare(exp.Paren),
-           ("SELECT id, (amount + 1) * 2 AS x FROM orders WHERE amount < 100",)),
-    Mutant("NOT is not written", Reading.WRITTEN, bare(exp.Not),
-           ("SELECT id, NOT status = 'a' AS x FROM orders",)),
-    Mutant("a rank becomes a row number", Reading.TIES,
-           instead(ties.exp, "Rank", exp.RowNumber), (TIED, PLAIN_TIES)),
-    Mutant("ties are not written", Reading.TIES, instead(check, "write_ties", lambda tree, text: tree), (TIED, PLAIN_TIES)),
+    Mutant(
+        "texts are written in lower case",
+        Reading.WRITTEN,
+        wrapped(Everview.Generator, "sql", _lower),
+        ("SELECT id, status || 'X' AS x FROM orders",),
+    ),
+    Mutant(
+        "ELSE is not written",
+        Reading.WRITTEN,
+        written(exp.Case, "default"),
+        ("SELECT id, CASE WHEN amount > 1 THEN 1 ELSE 0 END AS x FROM orders",),
+    ),
+    Mutant(
+        "the side of a join is not written",
+        Reading.WRITTEN,
+        written(exp.Join, "side"),
+        ("SELECT o.id, v.b FROM orders AS o LEFT JOIN visits AS v ON o.amount < v.a",),
+    ),
+    Mutant(
+        "parentheses are not written",
+        Reading.WRITTEN,
+        bare(exp.Paren),
+        ("SELECT id, (amount + 1) * 2 AS x FROM orders WHERE amount < 100",),
+    ),
+    Mutant("NOT is not written", Reading.WRITTEN, bare(exp.Not), ("SELECT id, NOT status = 'a' AS x FROM orders",)),
+    Mutant("a rank becomes a row number", Reading.TIES, instead(exp, "Rank", exp.RowNumber), (TIED, PLAIN_TIES)),
+    Mutant(
+        "ties are not written", Reading.TIES, instead(check, "write_ties", lambda tree, text: tree), (TIED, PLAIN_TIES)
+    ),
     Mutant("ties are lost", Reading.TIES, parsed(lose(exp.LimitOptions, "with_ties")), (TIED, PLAIN_TIES)),
-    Mutant("ties have no mark", Reading.TIES, wrapped(check, "mark_ties", lambda real: lambda tree, text: (
-        lose(exp.LimitOptions, "with_ties")(tree), real(tree, text))[1]), (TIED, PLAIN_TIES)),
-)  # fmt: skip
+    Mutant(
+        "ties have no mark",
+        Reading.TIES,
+        wrapped(
+            check,
+            "mark_ties",
+            lambda real: lambda tree, text: (lose(exp.LimitOptions, "with_ties")(tree), real(tree, text))[1],
+        ),
+        (TIED, PLAIN_TIES),
+    ),
+)

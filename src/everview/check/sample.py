@@ -205,9 +205,7 @@ class Sample:
             rows[key] = row
 
 
-def _sampled(
-    relation: Relation, literals: Sequence[str], real: pa.Table | None, level: int, near: int
-) -> _Sampled:
+def _sampled(relation: Relation, literals: Sequence[str], real: pa.Table | None, level: int, near: int) -> _Sampled:
     pools = []
     for column in relation.columns:
         # What the query names comes first, and is drawn oftener than what it does not.

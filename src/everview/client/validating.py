@@ -197,15 +197,15 @@ class _History:
         columns = [Column(name, field.type) for name, field in zip(names, self.compiled.columns, strict=True)]
         if duck.agree(columns, expected, shown):
             return ""
-        others = [table for table in self._in_other_orders(one, names, expected) if table is not None]
+        others = self._in_other_orders(one, names, expected)
         if any(duck.differ(names, expected, other.rename_columns(names)) for other in others):
             counts = {len(expected), *map(len, others)}
             return "" if len(found) in counts or len(counts) > 1 else _words(expected, found)
         return _words(expected, found)
 
-    def _in_other_orders(self, one: Round, names: list[str], expected: pa.Table) -> list[pa.Table | None]:
+    def _in_other_orders(self, one: Round, names: list[str], expected: pa.Table) -> list[pa.Table]:
         """DuckDB's answers when the rows come in other orders, up to the first that is another."""
-        found: list[pa.Table | None] = []
+        found: list[pa.Table] = []
         for seed in range(_ORDERS):
             rows = {}
             for name, table in one.rows.items():
@@ -214,11 +214,11 @@ class _History:
                 order.reverse() if not seed else random.Random(f"{seed} {name}").shuffle(order)
                 rows[name] = table.take(pa.array(order, pa.int64()))
             try:
-                found.append(self.question.answer(rows))
+                answer = self.question.answer(rows)
             except duckdb.Error:
-                found.append(None)
                 continue
-            if asking().differ(names, expected, found[-1].rename_columns(names)):
+            found.append(answer)
+            if asking().differ(names, expected, answer.rename_columns(names)):
                 break
         return found
 
