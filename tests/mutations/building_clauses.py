@@ -56,7 +56,7 @@ def _null_of(tree: exp.Expr) -> exp.Expr:
     changed = tree.copy()
     for column in list(changed.find_all(exp.Column)):
         if column.name == "y":
-            column.replace(exp.alias_(exp.Null(), "y", quoted=True))
+            column.replace(exp.Null())
     return changed
 
 

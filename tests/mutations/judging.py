@@ -21,6 +21,7 @@ import pytest
 
 import everview.plan
 from everview.check import asking
+from everview.check.sample import Sample
 from everview.client import validating
 from everview.client.validating import Validation
 from everview.errors import EverviewError
@@ -55,9 +56,10 @@ class Judgement:
         return bool(self.reading or self.planning or self.trial)
 
 
-def judgements(mutant: Mutant) -> tuple[Judgement, ...]:
-    """What comes of each of a mutant's views."""
+def judgements(mutant: Mutant, seed: int = 1) -> tuple[Judgement, ...]:
+    """What comes of each of a mutant's views, over the sample of a CREATE or, with another seed, over another one."""
     with pytest.MonkeyPatch.context() as patch, forgotten():
+        patch.setattr(validating, "Sample", functools.partial(Sample, seed=seed))
         mutant.inject(patch)
         return tuple(map(judged, mutant.views))
 

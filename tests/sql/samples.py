@@ -74,8 +74,8 @@ def query_of(text: str) -> exp.Expr:
     return statement.query
 
 
-def checked(text: str, *, allow_volatile: bool = False, allow_duplicates: bool = False) -> Checked:
-    return check(query_of(text), namespace(), text, allow_volatile=allow_volatile, allow_duplicates=allow_duplicates)
+def checked(text: str, *, allow_volatile: bool = False) -> Checked:
+    return check(query_of(text), namespace(), text, allow_volatile=allow_volatile)
 
 
 QUERIES = """

@@ -72,7 +72,7 @@ def error_of(text: str, dialect: str) -> EverviewError | None:
             inner = statement.statement if isinstance(statement, Explain) else statement
             if isinstance(inner, Select | CreateView | CreateMaterializedView | Insert):
                 free = isinstance(inner, Select)
-                found = check(inner.query, namespace(), statement.source, allow_volatile=free, allow_duplicates=free)
+                found = check(inner.query, namespace(), statement.source, allow_volatile=free)
                 assert_answers(found)
     except EverviewError as error:
         return error

@@ -63,4 +63,4 @@ def test_every_part_that_sqlglot_knows_is_listed_or_refused() -> None:
 def test_what_stages_know_is_not_refused(text: str) -> None:
     (statement,) = parse(text)
     assert isinstance(statement, Select)
-    check(statement.query, NAMES, text, words=statement.words, allow_duplicates=True)
+    check(statement.query, NAMES, text, words=statement.words)

@@ -53,7 +53,6 @@ def test_words_are_evaluated_over_inputs_of_any_name(words: str, uses: list[str]
         ("SELECT a FROM t USING SAMPLE 5", "sampling cannot be part of a view"),
         ("SELECT a FROM 'x.csv'", "there is no table or view x.csv"),
         ("SELECT * FROM glob('*')", "glob() cannot be read from"),
-        ("SELECT a, b AS a FROM t", "two columns have the name a"),
         ("FROM (DESCRIBE t)", "a view reads tables and views"),
         ("SELECT a FROM", "DuckDB does not read a query in these words"),
         ("SELECT zz FROM t", "the query cannot be evaluated"),

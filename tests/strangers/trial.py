@@ -91,8 +91,6 @@ class _View:
     name: str
     query: str
     outcome: Outcome
-    listed: bool = False
-    """Whether the view's columns were given names, since two of the query's are equal."""
     compared: int = 0
     live: bool = True
 
@@ -160,13 +158,8 @@ class Trial:
             view.live = False
             view.outcome = Outcome("refused", reason)
             return view.outcome
-        names = self._names(query)
-        listed = ""
-        view.listed = len({one.lower() for one in names}) < len(names)
-        if view.listed:
-            listed = " (" + ", ".join(f"c{at}" for at in range(len(names))) + ")"
         try:
-            made = self.db.sql(f"CREATE MATERIALIZED VIEW {name}{listed} AS {query}\n")
+            made = self.db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}\n")
             validated = self.db.catalog.view(name).validated
             view.outcome = replace(view.outcome, notices=made.notices, validated=validated)
         except EverviewError as error:
@@ -180,9 +173,10 @@ class Trial:
         return view.outcome
 
     def _names(self, query: str) -> Sequence[str]:
-        """The names that DuckDB gives the columns, as they are before a table makes them different."""
+        """The names that DuckDB gives the columns of a table of the query."""
         try:
-            return [str(row[0]) for row in self.oracle.connection.execute(f"DESCRIBE {query}").fetchall()]
+            described = self.oracle.connection.execute(f"DESCRIBE SELECT * FROM ({query}\n)")
+            return [str(row[0]) for row in described.fetchall()]
         except duckdb.Error:
             return ()
 
@@ -278,7 +272,7 @@ class Trial:
         for column, name, kind in zip(columns, self._names(view.query), expected.types, strict=False):
             if str(column.type) != _in_our_words(kind):
                 remarks.append(f"type of {column.name}: {column.type}, DuckDB's is {kind}")
-            if column.name != name and not view.listed:
+            if column.name != name:
                 remarks.append(f"name {column.name}, DuckDB's is {name}")
         return tuple(remarks)
 

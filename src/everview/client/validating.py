@@ -104,7 +104,7 @@ class _Question:
         """The user's own words, or, where they say what is not DuckDB's, what they mean."""
         for words in _readings(view):
             try:
-                query = worded(words, names, view.source, 0, allow_duplicates=True)
+                query = worded(words, names, view.source, 0)
             except EverviewError:
                 continue
             return _Question(query.over(_named(query.uses)), words, query.uses)

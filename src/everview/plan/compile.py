@@ -48,7 +48,7 @@ from everview.sql.parse import parse
 from everview.sql.positions import offset_of, otherwise_at
 from everview.sql.statements import CreateIndex, CreateMaterializedView
 from everview.sql.trust import is_trusted
-from everview.sql.typer import typer
+from everview.sql.typer import Columns, typer
 from everview.sql.words import worded
 
 __all__ = [
@@ -174,9 +174,11 @@ def in_own_words(
     view: CreateMaterializedView, names: Namespace, reason: str, on_reevaluation: OnReevaluation = "notice"
 ) -> CompiledView:
     """The view as one re-evaluation of the user's words."""
-    assert view.words is not None
-    query = worded(view.words.text, names, view.source, view.words.start, allow_duplicates=bool(view.columns))
-    built = verbatim(query, typer(), view.source, view.words.start, reason)
+    words = view.words
+    assert words is not None
+    query = worded(words.text, names, view.source, words.start)
+    view = _with_own_names(view, query.columns)
+    built = verbatim(query, typer(), view.source, words.start, reason)
     relation, order = _renamed(view, built)
     _refuse_notices(view, built.notices, on_reevaluation)
     uses = tuple(source.name for source in query.uses)
@@ -188,7 +190,7 @@ def in_own_words(
 def _planned(
     view: CreateMaterializedView, names: Namespace, trace: Trace | None, on_reevaluation: OnReevaluation
 ) -> CompiledView:
-    checked = _checked(view, names)
+    view, checked = _checked(view, names)
     built = build(checked, typer(), view.source, int(view.options.get("recursion_limit", ROUNDS)))
     relation, order = _renamed(view, built)
     if trace is not None:
@@ -209,18 +211,24 @@ def _planned(
     )
 
 
-def _checked(view: CreateMaterializedView, names: Namespace) -> Checked:
-    """The query, checked. Two columns may have one name if the view names its columns: then they get those
-    names before anything is made of them."""
-    if not view.columns:
-        return check(view.query, names, view.source, words=view.words)
-    checked = check(view.query, names, view.source, words=view.words, allow_duplicates=True)
+def _with_own_names(view: CreateMaterializedView, columns: Columns) -> CreateMaterializedView:
+    """The view with names for its columns, if it gives none and two of the query's are equal."""
+    given = tuple(name for name, _ in columns)
+    chosen = namespace.told_apart(given)
+    return view if view.columns or chosen == given else replace(view, columns=chosen)
+
+
+def _checked(view: CreateMaterializedView, names: Namespace) -> tuple[CreateMaterializedView, Checked]:
+    """The query, checked. Where two of its columns have one name they get those of the view before anything is
+    made of them."""
+    checked = check(view.query, names, view.source, words=view.words)
+    view = _with_own_names(view, checked.columns)
     folded = [namespace.fold(name) for name, _ in checked.columns]
     if len(set(folded)) == len(folded) or len(folded) != len(view.columns):
-        return checked
+        return view, checked
     named = [exp.to_identifier(name, quoted=True) for name in view.columns]
     rows = exp.Subquery(this=view.query.copy(), alias=exp.TableAlias(this=exp.to_identifier("named"), columns=named))
-    return check(exp.select(*(exp.column(name.copy()) for name in named)).from_(rows), names, view.source)
+    return view, check(exp.select(*(exp.column(name.copy()) for name in named)).from_(rows), names, view.source)
 
 
 def _refuse_notices(view: CreateMaterializedView, notices: Sequence[Notice], on_reevaluation: OnReevaluation) -> None:

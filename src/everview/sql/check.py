@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.errors import SqlError, SqlRefusedError, SqlTypeError
+from everview.errors import SqlRefusedError, SqlTypeError
 from everview.sql.alias_calls import refuse_unnamed
 from everview.sql.as_of import endless_join
 from everview.sql.calls import is_aggregate
@@ -85,13 +85,12 @@ def check(
     *,
     words: OwnWords | None = None,
     allow_volatile: bool = False,
-    allow_duplicates: bool = False,
 ) -> Checked:
-    """Check a query that was read from ``text``, where it is worded so. Views allow nothing; an ad hoc SELECT
-    may use volatile functions, and two of its columns may have one name."""
+    """Check a query that was read from ``text``, where it is worded so. An ad hoc SELECT may use volatile functions.
+    Two columns may have one name."""
     with quiet(), otherwise_at(text, offset_of(query) or 0):
         try:
-            return _check(query, namespace, text, words, allow_volatile, allow_duplicates)
+            return _check(query, namespace, text, words, allow_volatile)
         except RecursionError:
             raise too_deep() from None
 
@@ -102,7 +101,6 @@ def _check(
     text: str,
     words: OwnWords | None,
     allow_volatile: bool,
-    allow_duplicates: bool,
 ) -> Checked:
     refuse_unknown_parts(query, text)
     query = with_types(query, namespace, text)
@@ -113,7 +111,7 @@ def _check(
     _refuse_open_pivots(tree, text)
     _refuse_row_ids(tree, uses, text)
     mark_ties(tree, text)
-    resolved, columns = _resolved(query, tree, uses, text, words, allow_duplicates, rehearsed=not allow_volatile)
+    resolved, columns = _resolved(query, tree, uses, text, words, rehearsed=not allow_volatile)
     resolved = write_ties(resolved, text)
     assert isinstance(resolved, exp.Query)
     return Checked(resolved, columns, uses, _read_order(resolved), open_orders(resolved, text))
@@ -130,13 +128,12 @@ def _resolved(
     uses: tuple[Relation, ...],
     text: str,
     words: OwnWords | None,
-    allow_duplicates: bool,
     rehearsed: bool,
 ) -> tuple[exp.Expr, Columns]:
     constants = mark_constants(tree)
     named = has_names(query)
     ties = tuple(TIES in limit.meta for limit in tree.find_all(exp.Limit))
-    key = (template(tree, constants), wording(query, text, words), ties, uses, allow_duplicates)
+    key = (template(tree, constants), wording(query, text, words), ties, uses)
     known = _KNOWN.get(key) if named else None
     again = with_constants(known, tree, constants) if known is not None else None
     if known is not None and again is not None:
@@ -146,8 +143,6 @@ def _resolved(
     described = as_written(query, text, words, inputs, typer().attempt(sql, inputs))
     if isinstance(described, Failure):
         raise refusal(described, tree, sql, text, uses)
-    if not allow_duplicates:
-        _refuse_duplicates(described, tree, text)
     failure = typer().rehearse(sql, inputs, run=not _makes_rows(tree)) if rehearsed else None
     if failure is not None:
         raise refusal(failure, tree, sql, text, uses)
@@ -193,20 +188,6 @@ def _output(tree: exp.Expr, number: int, described: Described) -> exp.Expr:
         found: exp.Expr = first.expressions[number]
         return found
     return tree
-
-
-def _refuse_duplicates(described: Described, tree: exp.Expr, text: str) -> None:
-    seen: set[str] = set()
-    for number, name in enumerate(described.names):
-        if fold(name) in seen:
-            raise error_at(
-                SqlError,
-                text,
-                offset_of(_output(tree, number, described)),
-                f"two columns have the name {name}",
-                hint=f"give one of them another: … AS {name}_2, or leave it out: * EXCLUDE (…)",
-            )
-        seen.add(fold(name))
 
 
 _VALUES = ("expressions", "query", "field", "unnest")

@@ -10,6 +10,7 @@ upper and lower case only are one.
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
@@ -32,6 +33,21 @@ def system_name(name: str) -> str:
 def fold(name: str) -> str:
     """The form under which equal names are equal. DuckDB folds the letters A to Z only."""
     return "".join(char.lower() if char.isascii() else char for char in name)
+
+
+def told_apart(names: Iterable[str]) -> tuple[str, ...]:
+    """The names of a query's columns as DuckDB gives them to a table or view: the second ``a`` is ``a_1``."""
+    taken: set[str] = set()
+    met: Counter[str] = Counter()
+    found = []
+    for name in names:
+        chosen = name
+        while fold(chosen) in taken:
+            met[fold(name)] += 1
+            chosen = f"{name}_{met[fold(name)]}"
+        taken.add(fold(chosen))
+        found.append(chosen)
+    return tuple(found)
 
 
 def nearest(name: str, existing: Iterable[str]) -> str | None:

@@ -17,7 +17,7 @@ database only, and nothing volatile.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from everview.errors import EverviewError, SqlError, SqlRefusedError
@@ -65,11 +65,10 @@ def worded(
     start: int,
     *,
     allow_volatile: bool = False,
-    allow_duplicates: bool = False,
 ) -> Worded:
     """The query that ``words``, which stand in ``text`` from ``start`` on, are to DuckDB. Raises an
-    :class:`EverviewError` where they can be no view; an ad hoc SELECT may be volatile, and where its columns are
-    not called by their names two may have one."""
+    :class:`EverviewError` where they can be no view; an ad hoc SELECT may be volatile. Two columns may have one
+    name."""
     tree = parse_tree(words)
     if tree is None:
         raise error_at(SqlError, text, start, "DuckDB does not read a query in these words")
@@ -92,8 +91,6 @@ def worded(
         raise error_at(SqlError, text, start, "the query cannot be evaluated", why=failure.message.partition("\n")[0])
     own = typer().attempt(words, inputs)  # SELECT * of a query gives equal names other ones
     names = own.names if isinstance(own, Described) else described.names
-    if not allow_duplicates:
-        _refuse_duplicates(names, text, start)
     typed = described.typed()
     return Worded(words, tuple((name, kind) for name, (_, kind) in zip(names, typed, strict=True)), uses, named)
 
@@ -105,20 +102,6 @@ def _makes_rows(tree: Json) -> bool:
         or str(node.get("function_name", "")).lower() in aggregate_names() | {"unnest", "count_star"}
         for node in nodes(tree)
     )
-
-
-def _refuse_duplicates(names: Sequence[str], text: str, start: int) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if fold(name) in seen:
-            raise error_at(
-                SqlError,
-                text,
-                start,
-                f"two columns have the name {name}",
-                hint=f"give one of them another: … AS {name}_2",
-            )
-        seen.add(fold(name))
 
 
 @dataclass

@@ -43,7 +43,6 @@ def _answer(context: Context, statement: Select, definitions: Definitions, snaps
             statement.source,
             words=words,
             allow_volatile=True,
-            allow_duplicates=True,
         )
         return context.answer(checked.tree, result_columns(checked.columns), definitions, snapshot)
     except UnknownObjectError:
@@ -60,5 +59,5 @@ def _answer(context: Context, statement: Select, definitions: Definitions, snaps
 def _in_own_words(context: Context, statement: Select, definitions: Definitions, snapshot: Snapshot) -> Answer:
     assert statement.words is not None
     words, start = statement.words.text, statement.words.start
-    query = worded(words, SystemNames(definitions), statement.source, start, allow_volatile=True, allow_duplicates=True)
+    query = worded(words, SystemNames(definitions), statement.source, start, allow_volatile=True)
     return context.answer_in_words(query, definitions, snapshot)

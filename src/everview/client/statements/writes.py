@@ -181,7 +181,7 @@ class _Reading:
 
     def checked(self, query: exp.Expr) -> Checked:
         names = CatalogNames(self.definitions)
-        return check(query, names, self.statement.source, allow_volatile=True, allow_duplicates=True)
+        return check(query, names, self.statement.source, allow_volatile=True)
 
     def rows_of(self, statement: Update | Delete, table: Table, computed: Sequence[tuple[Column, exp.Expr]]) -> _Values:
         """The key of every row that the statement is about, and what is computed for it."""

@@ -1,0 +1,74 @@
+"""Samples of a shop: enough rows that they meet, in all tables and in one alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from everview.check.asking import asking
+from everview.check.sample import ROUNDS, Round, Sample
+from everview.sql.namespace import Relation
+from tests.mutations.shop import SHOP
+
+STAR = (
+    "SELECT count(*) FROM customers AS c JOIN orders AS o ON o.customer = c.id JOIN parts AS p ON p.customer = c.id "
+    "JOIN lands AS l ON l.id = c.land"
+)
+
+
+def found(*names: str) -> list[Relation]:
+    relations = [SHOP.find(name) for name in names]
+    return [relation for relation in relations if relation is not None]
+
+
+def rounds(relations: Sequence[Relation], text: str = "", seed: int = 1) -> list[Round]:
+    return list(Sample(relations, text, {}, seed=seed).rounds())
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_a_join_of_four_tables_has_rows(seed: int) -> None:
+    history = rounds(found("customers", "orders", "parts", "lands"), STAR, seed)
+    counts = [asking().answer(STAR, dict(one.rows)).column(0)[0].as_py() for one in history]
+    assert sum(count > 0 for count in counts) >= 3, counts
+
+
+@pytest.mark.parametrize("alone", ["orders", "customers"])
+def test_each_of_two_tables_changes_alone_in_some_round(alone: str) -> None:
+    history = rounds(found("orders", "customers"))
+    assert len(history) == ROUNDS
+    assert any({*one.comes, *one.goes} == {alone} for one in history)
+
+
+def test_a_table_is_emptied_and_filled_again() -> None:
+    sizes = [len(one.rows["visits"]) for one in rounds(found("visits"))]
+    assert 0 in sizes
+    assert sizes[-1] > 10
+
+
+def test_updates_make_single_values_null_under_a_key_that_stays() -> None:
+    changed = 0
+    for one in rounds(found("orders"))[1:]:
+        before = {row["id"]: row for row in one.goes["orders"].to_pylist()} if "orders" in one.goes else {}
+        for row in one.comes["orders"].to_pylist() if "orders" in one.comes else ():
+            old = before.get(row["id"])
+            if old is not None:
+                other = [name for name in row if repr(row[name]) != repr(old[name])]
+                changed += len(other) == 1 and row[other[0]] is None
+    assert changed
+
+
+def test_in_the_end_few_nulls_are_left() -> None:
+    history = rounds(found("visits"))
+    nulls = [one.rows["visits"]["a"].null_count for one in history]
+    assert nulls[0] > 0
+    assert nulls[-1] == 0
+
+
+def test_constants_of_the_query_are_drawn_often() -> None:
+    history = rounds(found("orders"), "SELECT id FROM orders WHERE amount = 12345")
+    assert any(12345 in one.rows["orders"]["amount"].to_pylist() for one in history)
+
+
+def test_a_key_of_one_column_has_room_for_many_rows() -> None:
+    assert len(rounds(found("orders"))[0].rows["orders"]) > 20
