@@ -66,10 +66,15 @@ class Base:
             return {name: content(connection, name) for name, _ in queries}
 
 
+_LEFT = "SELECT table_name FROM duckdb_tables() UNION ALL SELECT view_name FROM duckdb_views() WHERE NOT internal"
+
+
 @contextmanager
 def emptied() -> Iterator[duckdb.DuckDBPyConnection]:
     """The database of the tests, with nothing in it."""
     connection = database()
+    left = connection.execute(_LEFT).fetchall()
+    assert not left, f"an earlier test left {left} behind, which others would read instead of their own"
     connection.execute("CREATE SCHEMA script")
     connection.execute("SET schema = 'script'")
     try:

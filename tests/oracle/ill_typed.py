@@ -23,6 +23,8 @@ from everview.change.schema import Schema
 from everview.errors import EverviewError
 from everview.plan.compile import compile_text, plan_views
 from everview.sql.namespace import Names, Relation
+from everview.store.registering import register, unregister
+from tests.oracle.base import emptied
 from tests.oracle.maintained import Maintained, content, database, difference
 
 COLUMNS = {
@@ -232,19 +234,20 @@ def _wrong(maintained: Maintained, views: dict[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     lacking = {view for _, said in maintained.quarantine() for view in said.views}
     rows = pa.Table.from_batches(maintained.table("r").scan(), schema=SCHEMA.arrow)
-    connection = database()
-    connection.register("kept", rows)
-    connection.execute("CREATE OR REPLACE TEMP TABLE r AS FROM kept")
-    for name, query in views.items():
-        try:
-            connection.execute(f"CREATE OR REPLACE TEMP TABLE answer AS {query}")
-        except duckdb.Error as error:
-            if name not in lacking and " AND " not in query and "CASE" not in query:
-                found[query] = f"DuckDB fails, and nothing is in quarantine: {error}"
-            continue
-        said = difference(content(connection, "answer"), maintained.view(name))
-        if said:
-            found[query] = said
+    with emptied() as connection:
+        register(connection, "kept", rows)
+        connection.execute("CREATE TABLE r AS FROM kept")
+        unregister(connection, "kept", rows)
+        for name, query in views.items():
+            try:
+                connection.execute(f"CREATE OR REPLACE TABLE answer AS {query}")
+            except duckdb.Error as error:
+                if name not in lacking and " AND " not in query and "CASE" not in query:
+                    found[query] = f"DuckDB fails, and nothing is in quarantine: {error}"
+                continue
+            said = difference(content(connection, "answer"), maintained.view(name))
+            if said:
+                found[query] = said
     return found
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import duckdb
 import pytest
 
 from everview.plan.build.calls import OPEN
+from tests.oracle.base import emptied
 from tests.oracle.ill_typed import COLUMNS, accepted, defects
-from tests.oracle.maintained import database
 
 ARGUMENTS = (
     *("a", "d", "f", "s", "n", "t", "[0, 1, 2]", "l", "0.5", "2", "','", "abs(a)::UTINYINT", "s::BIT", "0", "255"),
@@ -24,9 +26,16 @@ BY_ORDER = OPEN | {"arbitrary", "first", "last", "kurtosis", "kurtosis_pop", "sk
 """Their result, or its last digit, depends on the order of the rows."""
 
 
-def calls() -> list[tuple[str, str]]:
+@contextmanager
+def asking() -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB with the table, and no rows."""
+    with emptied() as connection:
+        connection.execute(f"CREATE TABLE r ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())})")
+        yield connection
+
+
+def calls(connection: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
     """One call of each aggregate for each number of arguments, the first that DuckDB takes."""
-    connection = database()
     found = connection.execute(
         "SELECT DISTINCT function_name, len(parameters) FROM duckdb_functions() WHERE function_type = 'aggregate'"
         " AND regexp_matches(function_name, '^[a-z_0-9]+$') ORDER BY ALL"
@@ -38,22 +47,21 @@ def calls() -> list[tuple[str, str]]:
         for arguments in itertools.product(ARGUMENTS, repeat=count):
             if count > 1 and name in NUMBERED and (count == NUMBERED[name]) and arguments[-1] != "2":
                 continue
-            if _answers(f"SELECT {name}({', '.join(arguments)}) AS x FROM r"):
+            if _answers(connection, f"SELECT {name}({', '.join(arguments)}) AS x FROM r"):
                 made.append((name, ", ".join(arguments)))
                 break
     return made
 
 
-def _answers(query: str) -> bool:
+def _answers(connection: duckdb.DuckDBPyConnection, query: str) -> bool:
     try:
-        columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
-        database().execute(f"CREATE TEMP TABLE IF NOT EXISTS r ({columns}); EXPLAIN {query}")
+        connection.execute(f"EXPLAIN {query}")
     except duckdb.Error:
         return False
     return True
 
 
-def queries(name: str, arguments: str) -> list[str]:
+def queries(connection: duckdb.DuckDBPyConnection, name: str, arguments: str) -> list[str]:
     forms = [f"{name}({arguments} ORDER BY id)", f"{name}({arguments} ORDER BY id) FILTER (WHERE a >= 0)"]
     if not arguments:
         forms = [f"{name}()"]
@@ -63,17 +71,20 @@ def queries(name: str, arguments: str) -> list[str]:
         query
         for form in forms
         for query in (f"SELECT f AS g, {form} AS x FROM r GROUP BY f", f"SELECT {form} AS x FROM r")
-        if _answers(query)
+        if _answers(connection, query)
     ]
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_every_aggregate(part: int) -> None:
-    found = [query for name, arguments in calls()[part::4] for query in queries(name, arguments)]
+    with asking() as connection:
+        chosen = calls(connection)[part::4]
+        found = [query for name, arguments in chosen for query in queries(connection, name, arguments)]
     assert len(found) > 60
     refused = [query for query in found if not accepted(query)]
     texts = [query.replace(") AS x", ")::VARCHAR AS x").replace(" FILTER (WHERE a >= 0)::", "::") for query in refused]
-    needless = [query for query in texts if _answers(query) and not accepted(query)]
+    with asking() as connection:
+        needless = [query for query in texts if _answers(connection, query) and not accepted(query)]
     assert all("bitstring_agg(a" in one or "bitstring_agg(DISTINCT a)" in one for one in needless), needless
     views = [query for query in (*found, *texts) if accepted(query)]
     wrong: dict[str, str] = {}
