@@ -55,21 +55,31 @@ class _Bounded(Evaluator):
     deadline = math.inf
 
     def answer(self, sql: str) -> pa.Table:
-        timer = threading.Timer(max(self.deadline - time.monotonic(), 0), self._connection.interrupt)
+        left = min(max(self.deadline - time.monotonic(), 0), threading.TIMEOUT_MAX)
+        timer = threading.Timer(left, self._connection.interrupt)
         timer.daemon = True
         timer.start()
-        batches: list[pa.RecordBatch] = []
         try:
-            reader = self._connection.sql(sql).to_arrow_reader()
-            for batch in reader:
-                batches.append(batch)
-                if sum(map(len, batches)) > MOST:
-                    raise TooMuch(f"more than {MOST:,} rows are made of a few")
-            return pa.Table.from_batches(batches, reader.schema)
+            # While a reader is open the connection answers nothing else.
+            with self._connection.sql(sql).to_arrow_reader() as reader:
+                return _few(reader)
         except duckdb.InterruptException:
             raise TooMuch(f"more than {PATIENCE:.0f} s for a few rows") from None
+        except (OSError, pa.ArrowException) as error:  # what DuckDB raises, once rows are read
+            if "INTERRUPT" in str(error):
+                raise TooMuch(f"more than {PATIENCE:.0f} s for a few rows") from None
+            raise duckdb.Error(str(error)) from error
         finally:
             timer.cancel()
+
+
+def _few(reader: pa.RecordBatchReader) -> pa.Table:
+    batches: list[pa.RecordBatch] = []
+    for batch in reader:
+        batches.append(batch)
+        if sum(map(len, batches)) > MOST:
+            raise TooMuch(f"more than {MOST:,} rows are made of a few")
+    return pa.Table.from_batches(batches, reader.schema)
 
 
 class Trial:
