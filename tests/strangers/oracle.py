@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
+from everview.store.registering import register, unregister
 from tests.strangers.extraction import Extract, connect, limited, quoted
 from tests.strangers.histories import History
 from tests.strangers.statements import bare, is_query, words_of
@@ -196,7 +197,9 @@ class Oracle:
                 other.execute(table.definition(key=False))
                 if table.name.lower() not in read:
                     continue
-                rows = self.connection.sql(f"SELECT * FROM {quoted(table.name)}").to_arrow_table()
+                bits = [quoted(name) for name, kind in table.columns if kind == "BIT"]  # Arrow has bytes for them
+                texts = f" REPLACE ({', '.join(f'CAST({name} AS VARCHAR) AS {name}' for name in bits)})" if bits else ""
+                rows = self.connection.sql(f"SELECT *{texts} FROM {quoted(table.name)}").to_arrow_table()
                 order = list(range(rows.num_rows))
                 if number != PERMUTATIONS:
                     rng.shuffle(order)
@@ -215,18 +218,18 @@ class Oracle:
 
     def written(self, rows: pa.Table) -> tuple[Row, ...]:
         """Rows with their values as DuckDB writes them."""
-        self.connection.register("strangers_rows", rows)
+        register(self.connection, "strangers_rows", rows)
         try:
             return tuple(self.connection.execute("SELECT CAST(COLUMNS(*) AS VARCHAR) FROM strangers_rows").fetchall())
         finally:
-            self.connection.unregister("strangers_rows")
+            unregister(self.connection, "strangers_rows", rows)
 
     def equal(self, query: str, rows: pa.Table) -> bool:
         """Whether rows equal the answer by DuckDB's own comparison, though they look otherwise: 0.0 and -0.0, a month
         and 30 days."""
         answer = self.answer(query)
         casts = ", ".join(f"CAST(c{at} AS {kind}) AS c{at}" for at, kind in enumerate(answer.types))
-        self.connection.register("strangers_rows", rows)
+        register(self.connection, "strangers_rows", rows)
         try:
             others = self.connection.execute(
                 f"SELECT 1 FROM (SELECT * FROM strangers_answer EXCEPT ALL SELECT {casts} FROM strangers_rows)"
@@ -234,7 +237,7 @@ class Oracle:
         except duckdb.Error:
             return False
         finally:
-            self.connection.unregister("strangers_rows")
+            unregister(self.connection, "strangers_rows", rows)
         return len(answer.rows) == rows.num_rows and not others
 
     def close(self) -> None:

@@ -254,7 +254,8 @@ class Trial:
         return answer
 
     def _scanned(self, view: _View) -> pa.Table:
-        rows = self.db.view(view.name).scan().arrow()
+        found = self.db.view(view.name).scan()
+        rows = pa.Table.from_batches(found.stored_batches(), found._schema)
         return rows.rename_columns([f"c{at}" for at in range(rows.num_columns)])
 
     def _written(self, view: _View, scanned: pa.Table) -> tuple[Row, ...]:
