@@ -45,10 +45,11 @@ def run(
 
 
 def _batches(places: tuple[Path, ...], report: Path, per_file: int, seed: int) -> Iterator[tuple[str, str, Extract]]:
-    """Extracts with the queries of a file that were right, of all suites in turn."""
+    """Extracts with the queries of a file that were right under extreme values, of all suites in turn."""
     right: dict[tuple[str, str], set[str]] = {}
     for line in lines_of(report):
-        if line["kind"] == "query" and line["outcome"] in ("right", "reevaluated") and line["reads"]:
+        is_right = line["kind"] == "query" and line["outcome"] in ("right", "reevaluated")
+        if is_right and line["reads"] and line["extreme"]:
             right.setdefault((line["suite"], line["path"]), set()).add(line["query"])
     homes = {
         (suite.name, path): place

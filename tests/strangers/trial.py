@@ -279,14 +279,15 @@ class Trial:
 
     def _weighed(self, query: str, expected: Answer, rows: tuple[Row, ...]) -> tuple[str, str]:
         """Whether rows that are not DuckDB's answer are wrong, or the question has several answers."""
-        found = self.oracle.alternatives(query, seed=self.rounds_done)
-        others = [other for other in found if other is not None]
-        if len(others) < len(found):
-            return "open", "DuckDB answers or fails, by its optimizer or the order of the rows\n"
+        others: list[Answer] = []
+        for other in self.oracle.alternatives(query, seed=self.rounds_done):
+            if other is None:
+                return "open", "DuckDB answers or fails, by its optimizer or the order of the rows\n"
+            if same(other, rows):
+                return "open", "DuckDB gives this answer too\n"
+            others.append(other)
         if all(same(expected, other.rows) for other in others):
             return "wrong", ""
-        if any(same(other, rows) for other in others):
-            return "open", "DuckDB gives this answer too\n"
         counts = {len(other.rows) for other in (expected, *others)}
         if len(counts) == 1 and len(rows) not in counts:
             return "wrong", "the answer is open, the number of rows is not\n"

@@ -20,7 +20,7 @@ from everview.check.compare import Comparison
 from everview.sql.settings import closed_at_exit, connect
 from everview.store.registering import register, unregister
 
-PATIENCE = 0.5
+PATIENCE = 2.0
 """Seconds after which a query is given up."""
 MEMORY = "200MB"
 """What a query may take: one that makes a series up to its greatest value has no answer here."""

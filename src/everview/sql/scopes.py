@@ -39,7 +39,6 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from everview.errors import SqlRefusedError
-from everview.sql.aggregate_macros import aggregate_macros
 from everview.sql.alias_calls import alias_calls
 from everview.sql.column_sets import column_sets
 from everview.sql.comprehensions import comprehensions
@@ -47,6 +46,7 @@ from everview.sql.dialects import to_sql
 from everview.sql.expand import WHOLE
 from everview.sql.grouping import grouping, order_by_all
 from everview.sql.joined_columns import AS_OF, joined_columns
+from everview.sql.macros import macros
 from everview.sql.method_calls import method_calls
 from everview.sql.named_windows import named_windows
 from everview.sql.namespace import Relation, fold
@@ -267,7 +267,7 @@ def _resolve(holder: exp.Expr, sources: _Sources) -> None:
             name.set("quoted", True)
 
 
-BEFORE = (parentheses, method_calls, comprehensions, aggregate_macros)
+BEFORE = (parentheses, method_calls, comprehensions, macros)
 """What is written more plainly before names are resolved, in this order."""
 
 AFTER = (joined_columns, named_windows, grouping)

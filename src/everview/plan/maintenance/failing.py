@@ -82,10 +82,11 @@ def can_fail(sql: str, kinds: Mapping[str, Type]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _can_fail(sql: str, kinds: tuple[tuple[str, Type], ...]) -> bool:
-    return not _safe(parsed(sql), dict(kinds))
+    return not is_safe(parsed(sql), dict(kinds))
 
 
-def _safe(node: exp.Expr, kinds: Mapping[str, Type]) -> bool:
+def is_safe(node: exp.Expr, kinds: Mapping[str, Type]) -> bool:
+    """Whether an expression has a value for every row."""
     below = list(node.iter_expressions())
     match node:
         case exp.Column():
@@ -93,36 +94,38 @@ def _safe(node: exp.Expr, kinds: Mapping[str, Type]) -> bool:
         case exp.Literal() | exp.Boolean() | exp.Null():
             return True
         case exp.Cast() if not isinstance(node, exp.TryCast):
-            return _safe(node.this, kinds) and _widens(_kind(node.this, kinds), _kind(node, kinds))
+            return is_safe(node.this, kinds) and _widens(kind_of(node.this, kinds), kind_of(node, kinds))
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
-            return all(_safe(one, kinds) for one in below) and _fits(node, kinds)
+            return all(is_safe(one, kinds) for one in below) and _fits(node, kinds)
         case exp.Case():
             branches = [branch.args["true"] for branch in node.args["ifs"]]
             last = node.args.get("default")
             results = branches if last is None else [*branches, last]
-            return all(_safe(one, kinds) for one in below) and _alike(results, kinds)
+            return all(is_safe(one, kinds) for one in below) and _alike(results, kinds)
         case exp.If():
-            return all(_safe(one, kinds) for one in below)
+            return all(is_safe(one, kinds) for one in below)
     if isinstance(node, _TRUTHS):
-        return all(_safe(one, kinds) for one in below) and not (isinstance(node, exp.Neg) and not _signed(node, kinds))
-    return isinstance(node, _COMPARED) and all(_safe(one, kinds) for one in below) and _alike(below, kinds)
+        return all(is_safe(one, kinds) for one in below) and not (
+            isinstance(node, exp.Neg) and not _signed(node, kinds)
+        )
+    return isinstance(node, _COMPARED) and all(is_safe(one, kinds) for one in below) and _alike(below, kinds)
 
 
 def _signed(node: exp.Neg, kinds: Mapping[str, Type]) -> bool:
     """Whether the negative is a value of the type."""
-    kind = _kind(node.this, kinds)
+    kind = kind_of(node.this, kinds)
     return node.this.is_number or (kind is not None and kind.kind in (Kind.DECIMAL, *FLOATS))
 
 
 def _fits(node: exp.Expr, kinds: Mapping[str, Type]) -> bool:
     """Whether the result of an operation always fits its type. Floats become infinite."""
-    kind = _kind(node, kinds)
+    kind = kind_of(node, kinds)
     return kind is not None and kind.kind in (Kind.DECIMAL, *FLOATS)
 
 
 def _alike(nodes: Iterable[exp.Expr], kinds: Mapping[str, Type]) -> bool:
     """Whether values are compared as what they are: no text is made a number."""
-    found = {_family(_kind(node, kinds)) for node in nodes if not isinstance(node, exp.Null)}
+    found = {_family(kind_of(node, kinds)) for node in nodes if not isinstance(node, exp.Null)}
     return len(found) <= 1 and None not in found
 
 
@@ -155,13 +158,13 @@ def _is_signed(kind: Type) -> bool:
     return not kind.kind.value.startswith("U")
 
 
-def _kind(node: exp.Expr, kinds: Mapping[str, Type]) -> Type | None:
+def kind_of(node: exp.Expr, kinds: Mapping[str, Type]) -> Type | None:
     """The type of a simple expression; None of others."""
     match node:
         case exp.Column():
             return kinds.get(node.name)
         case exp.Paren() | exp.Neg():
-            return _kind(node.this, kinds)
+            return kind_of(node.this, kinds)
         case exp.Boolean() | exp.And() | exp.Or() | exp.Not() | exp.Is():
             return parse_type("BOOLEAN")
         case exp.Lower() | exp.Upper() | exp.Trim() | exp.DPipe():
@@ -173,11 +176,11 @@ def _kind(node: exp.Expr, kinds: Mapping[str, Type]) -> Type | None:
         case exp.Cast():
             return _named(node.to.sql(dialect="duckdb"))
         case exp.Case():
-            return _kind(node.args["ifs"][0].args["true"], kinds)
+            return kind_of(node.args["ifs"][0].args["true"], kinds)
         case exp.Coalesce():
-            return _kind(node.this, kinds)
+            return kind_of(node.this, kinds)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
-            return _result(node, _kind(node.left, kinds), _kind(node.right, kinds))
+            return _result(node, kind_of(node.left, kinds), kind_of(node.right, kinds))
     return parse_type("BOOLEAN") if isinstance(node, _COMPARED[:10]) else None
 
 

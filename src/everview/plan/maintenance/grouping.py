@@ -27,6 +27,7 @@ from everview.change.types import BIGINT, Type
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.failing import computed_first, settled
+from everview.plan.maintenance.failing_calls import calls_that_can_fail
 from everview.plan.maintenance.joining import by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
 from everview.plan.maintenance.names import above, computed_name
@@ -191,9 +192,11 @@ class _Parts:
         """A call that is evaluated over the rows of its group again."""
         names = {name: Expr(quoted(name), self.below.draft.columns[name].type) for name in fields_of(sql)}
         rows = rows_by(self.context, replace(self.below, names=names), self.key, sorted(names))
-        draft, slots = self.context.sketch.step(
-            Operator.GROUP_REEVALUATION, [(rows, None)], {"key": self.by}, self.subject
-        )
+        parameters = {"key": self.by}
+        kinds = {name: one.type for name, one in self.below.draft.columns.items()}
+        if failing := calls_that_can_fail([sql], kinds):
+            parameters["failing"] = failing
+        draft, slots = self.context.sketch.step(Operator.GROUP_REEVALUATION, [(rows, None)], parameters, self.subject)
         draft.parameters["always"] = self.always
         name = computed_name(self.below.labels, sql)
         draft.add("calls", name, (name, sql))

@@ -8,6 +8,7 @@ from everview.change.types import BLOB, BOOLEAN, Kind, Type
 from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
 from everview.plan.maintenance.context import Context
 from everview.plan.maintenance.failing import computed_first
+from everview.plan.maintenance.failing_calls import calls_that_can_fail
 from everview.plan.maintenance.joining import bag_key, by_text, rows_by
 from everview.plan.maintenance.model import Operator, Role, Shape
 from everview.plan.maintenance.names import above, computed_name, pretty
@@ -17,7 +18,8 @@ from everview.sql.leaves import replaced as replaced_leaves
 
 
 def window(relation: Window, needed: frozenset[str], context: Context) -> Stream:
-    """All window functions over one partition of one input are evaluated together."""
+    """All window functions over one partition of one input are evaluated together, those that can fail with none of
+    another view."""
     calls = [call for call in relation.calls if call.field.name in needed]
     own = {call.field.name for call in relation.calls}
     read = frozenset().union(
@@ -31,15 +33,20 @@ def window(relation: Window, needed: frozenset[str], context: Context) -> Stream
     key = [below.over(one) for one in relation.partition]
     rows = rows_by(context, below, key, sorted(read))
     by = tuple(one.sql for one in key)
-    draft, slots = context.sketch.step(Operator.WINDOW, [(rows, None)], {"partition": by}, rows.draft.subject)
+    columns = {name: found.sql for name, found in rows.names.items()}
+    asked = [(call.field, replaced(call.sql, columns)) for call in calls]
+    kinds = {name: column.type for name, column in rows.draft.columns.items()}
+    parameters = {"partition": by}
+    if failing := calls_that_can_fail((sql for _, sql in asked), kinds):
+        parameters["failing"] = failing
+    draft, slots = context.sketch.step(Operator.WINDOW, [(rows, None)], parameters, rows.draft.subject)
     result = rows.carried_by(draft, sorted(needed - own), slots)
     names = dict(result.names)
-    for call in calls:
-        sql = replaced(call.sql, {name: found.sql for name, found in rows.names.items()})
+    for column, sql in asked:
         name = computed_name(rows.labels, sql)
         draft.add("calls", name, (name, sql))
-        draft.carry([Field(name, call.field.type, call.field.nullable)])
-        names[call.field.name] = Expr(quoted(name), call.field.type)
+        draft.carry([Field(name, column.type, column.nullable)])
+        names[column.name] = Expr(quoted(name), column.type)
     return replace(result, names=names, labels=above("windowed", rows.labels))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from everview.change.types import VARCHAR
 from everview.plan.expressions import Expr, Field, quoted
 from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.failing import can_fail
 from everview.plan.maintenance.family import template_of
 from everview.plan.maintenance.model import Operator
 from everview.plan.maintenance.names import above, column_name, computed_name, numbered_from
@@ -89,8 +90,11 @@ def projected(relation: Project, needed: frozenset[str], context: Context) -> St
     names = {column.name: below.over(expression) for column, expression in outputs}
     if all(len(found.sql) <= LONGEST for found in names.values()):
         return Stream(below.draft, below.labels, names, below.slots)
+    kinds = {name: column.type for name, column in below.draft.columns.items()}
+    failing = tuple(sorted({found.sql for found in names.values() if can_fail(found.sql, kinds)}))
+    parameters = {"first": failing} if failing else {}
     draft, slots = context.sketch.step(
-        Operator.FILTER_PROJECT, [(below, None)], {}, below.draft.subject, meaning="project"
+        Operator.FILTER_PROJECT, [(below, None)], parameters, below.draft.subject, meaning="project"
     )
     return Stream(below.draft, below.labels, names, below.slots).carried_by(draft, names, slots)
 

@@ -1,14 +1,14 @@
-"""DuckDB's macros that aggregate, written out.
+"""DuckDB's macros that aggregate, or make several rows of one, written out.
 
-One sentence: ``geomean``, ``weighted_avg``, ``json_group_array`` and their like are no aggregates
-to DuckDB but texts made of some, and written out their aggregates are kept like any others.
+One sentence: ``geomean``, ``weighted_avg``, ``regexp_split_to_table`` and their like are no aggregates and no
+UNNEST to DuckDB but texts made of some, and written out these are kept like any others.
 
 ::
 
     SELECT g, geomean(x) FROM t GROUP BY g
     SELECT g, exp(avg(ln(x))) FROM t GROUP BY g
 
-Over a window the macro stays: there DuckDB evaluates the call as a whole.
+Over a window the macro stays, and so does one that is read from: there DuckDB evaluates the call as a whole.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Macro:
 
 @functools.cache
 def _macros() -> dict[str, _Macro]:
-    """The macros with an aggregate in them, by name. One may be made of another."""
+    """The macros with an aggregate or an UNNEST in them, by name. One may be made of another."""
     read: dict[str, _Macro] = {}
     for name, parameters, definition in typer().macros():
         try:
@@ -43,7 +43,8 @@ def _macros() -> dict[str, _Macro]:
         for node in body.walk():
             node.meta.clear()
         read[name] = _Macro(tuple(map(fold, parameters)), body)
-    found = {name: macro for name, macro in read.items() if aggregates(macro.body)}
+    rows = exp.Explode, exp.Unnest
+    found = {name: macro for name, macro in read.items() if aggregates(macro.body) or macro.body.find(*rows)}
     while True:
         more = {
             name: macro
@@ -55,13 +56,16 @@ def _macros() -> dict[str, _Macro]:
         found |= more
 
 
-def aggregate_macros(tree: exp.Expr) -> None:
+_WHOLE = (exp.Window, exp.Table, exp.Lateral)
+
+
+def macros(tree: exp.Expr) -> None:
     """Put the texts of such macros in the place of their calls, in place."""
     waiting = list(tree.find_all(exp.Anonymous))
     while waiting:
         call = waiting.pop()
         macro = _macros().get(called(call))
-        if macro is None or len(macro.parameters) != len(call.expressions) or isinstance(call.parent, exp.Window):
+        if macro is None or len(macro.parameters) != len(call.expressions) or isinstance(call.parent, _WHOLE):
             continue
         values = dict(zip(macro.parameters, call.expressions, strict=True))
         holder = exp.Paren(this=macro.body.copy())
