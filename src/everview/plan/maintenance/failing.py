@@ -124,9 +124,22 @@ def _fits(node: exp.Expr, kinds: Mapping[str, Type]) -> bool:
 
 
 def _alike(nodes: Iterable[exp.Expr], kinds: Mapping[str, Type]) -> bool:
-    """Whether values are compared as what they are: no text is made a number."""
-    found = {_family(kind_of(node, kinds)) for node in nodes if not isinstance(node, exp.Null)}
-    return len(found) <= 1 and None not in found
+    """Whether values are compared as what they are: no text is made a number, and no number too large for a decimal."""
+    found = [kind_of(node, kinds) for node in nodes if not isinstance(node, exp.Null)]
+    families = set(map(_family, found))
+    return len(families) <= 1 and None not in families and ("number" not in families or _meet(found))
+
+
+def _meet(numbers: Iterable[Type | None]) -> bool:
+    """Whether there is a decimal for all numbers, if some are decimals and none is a float."""
+    kinds = [kind for kind in numbers if kind is not None]
+    if not any(kind.kind is Kind.DECIMAL for kind in kinds) or any(kind.kind in FLOATS for kind in kinds):
+        return True
+    decimals = [_as_decimal(kind) for kind in kinds]
+    if any(kind is None for kind in decimals):
+        return False
+    held = [kind for kind in decimals if kind is not None]
+    return max(kind.precision - kind.scale for kind in held) + max(kind.scale for kind in held) <= _WIDEST
 
 
 def _family(kind: Type | None) -> str | None:
@@ -194,6 +207,12 @@ def _literal(node: exp.Literal) -> Type | None:
     return decimal(max(digits, 1), len(text.partition(".")[2])) if digits <= _WIDEST else None
 
 
+def _is_whole(node: exp.Expr) -> bool:
+    while isinstance(node, exp.Paren | exp.Neg):
+        node = node.this
+    return isinstance(node, exp.Literal) and node.is_number and not set(node.name) & set(".eE")
+
+
 def _named(text: str) -> Type | None:
     try:
         return parse_type(text)
@@ -210,6 +229,12 @@ def _result(node: exp.Expr, left: Type | None, right: Type | None) -> Type | Non
     if numbers and (isinstance(node, exp.Div) or {left.kind, right.kind} & FLOATS):
         return DOUBLE
     if Kind.DECIMAL not in (left.kind, right.kind) or isinstance(node, exp.Div):
+        return None
+    whole = [
+        kind.kind in INTEGERS or _is_whole(side)
+        for kind, side in zip((left, right), node.unnest_operands(), strict=True)
+    ]
+    if all(whole):  # a whole number beside an integer has the integer's type
         return None
     a, b = _as_decimal(left), _as_decimal(right)
     if a is None or b is None:
