@@ -135,9 +135,31 @@ def test_an_answer_that_duckdb_itself_changes_is_open(place: Path, monkeypatch: 
 def test_an_answer_that_only_the_optimizer_gives_is_open(place: Path) -> None:
     """It folds a * 46 IS NOT NULL where it knows that no value is null; otherwise the product overflows."""
     query = "SELECT a FROM big WHERE a * 46 IS NOT NULL"
-    table = "statement ok\nCREATE TABLE big (a INTEGER)\n\nstatement ok\nINSERT INTO big VALUES (2147483647)\n"
+    table = "statement ok\nCREATE TABLE big (a INTEGER)\n\nstatement ok\nINSERT INTO big VALUES "
+    table += "(2147483647), (2147483646)\n"
     (place / "test" / "select1.test").write_text(f"{table}\nquery I\n{query}\n----\n")
     assert outcomes(place)[query] == "open"
+
+
+def test_an_answer_that_an_empty_table_allows_is_open(place: Path) -> None:
+    query = "SELECT big.a, none.b FROM big LEFT JOIN none ON none.b = big.a + 1"
+    tables = "statement ok\nCREATE TABLE big (a INTEGER)\n\nstatement ok\nCREATE TABLE none (b INTEGER)\n"
+    rows = "statement ok\nINSERT INTO big VALUES (2147483647)\n"
+    (place / "test" / "select1.test").write_text(f"{tables}\n{rows}\nquery I\n{query}\n----\n")
+    assert outcomes(place)[query] in ("open", "right")
+
+
+@pytest.mark.parametrize(("wrong", "outcome"), [("a % 2", "wrong"), ("a", "open")])
+def test_a_limit_without_an_order_takes_any_of_the_rows(
+    place: Path, monkeypatch: pytest.MonkeyPatch, wrong: str, outcome: str
+) -> None:
+    query = "SELECT DISTINCT a FROM many LIMIT 3"
+    rows = ", ".join(f"({10 * number})" for number in range(40))
+    table = f"statement ok\nCREATE TABLE many (a INTEGER)\n\nstatement ok\nINSERT INTO many VALUES {rows}\n"
+    (place / "test" / "select1.test").write_text(f"{table}\nquery I\n{query}\n----\n")
+    another = f"SELECT {wrong} FROM (SELECT DISTINCT a FROM many ORDER BY a DESC LIMIT 3)"
+    plant(monkeypatch, lambda text: text.replace(query, another))
+    assert outcomes(place)[query] == outcome
 
 
 def test_values_that_compare_equal_are_no_difference_but_remarked(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

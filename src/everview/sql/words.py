@@ -116,6 +116,8 @@ class _Reading:
     named: dict[str, Relation] = field(default_factory=dict)
     keywords: list[Json] = field(default_factory=list)
     """Names that are words of DuckDB's unless a column has them."""
+    visiting: set[str] = field(default_factory=set)
+    """Named queries that are being read."""
     qualified: bool = False
     """Whether a table is named with its schema."""
 
@@ -172,7 +174,8 @@ class _Reading:
         self.qualified |= bool(schema)
         if relation.kind != "named query":
             self.uses.setdefault(fold(relation.name), relation)
-        elif fold(relation.name) not in self.named:
+        elif fold(relation.name) not in {*self.named, *self.visiting}:  # inside it a WITH may have its name
+            self.visiting.add(fold(relation.name))
             inner = parse_tree(relation.query)
             if inner is None:
                 raise self._error(node, f"DuckDB cannot read the view {relation.name}")

@@ -6,6 +6,7 @@ position.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -17,6 +18,7 @@ from everview.plan.build.links import Piece
 from everview.plan.build.scopes import Stage
 from everview.plan.expressions import Definition, Expr, Field, of_field, quoted
 from everview.plan.relations import Relation, SetKind, SetOperation, Union, project
+from everview.sql.calls import aggregates
 
 _KINDS: dict[type[exp.Expr], SetKind] = {
     exp.Union: SetKind.UNION,
@@ -58,9 +60,39 @@ def build_set(context: Context, query: exp.SetOperation, alias: str | None) -> P
     stage = Stage(context, relation, {})
     outputs = tuple(field.name for field in columns)
     by_name = {name.lower(): field_column(output) for name, output in reversed(list(zip(names, outputs, strict=True)))}
-    wanted = order.named(query.args.get("order"), by_name, [field_column(output) for output in outputs])
+    asked = _by_outputs(query, [field_column(output) for output in outputs])
+    wanted = order.named(asked, by_name, [field_column(output) for output in outputs])
     limited = order.limited(stage, query, wanted, ())
     return Piece(stage.relation, outputs, names, order=limited if alias is None else ())
+
+
+def _by_outputs(query: exp.Expr, outputs: Sequence[exp.Expr]) -> exp.Expr | None:
+    """The order, in which an expression of the first SELECT is the column that it makes: ORDER BY count(*)."""
+    asked = query.args.get("order")
+    if asked is None:
+        return None
+    first = query
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    made = first.selects if isinstance(first, exp.Select) and len(first.selects) == len(outputs) else []
+    known = {_unqualified(one.unalias()): output for one, output in reversed(list(zip(made, outputs, strict=False)))}
+    found: exp.Expr = asked.copy()
+    for part in found.expressions:
+        key = part.this
+        if isinstance(key, exp.Column | exp.Literal):
+            continue
+        if _unqualified(key) in known:
+            part.set("this", known[_unqualified(key)].copy())
+        elif aggregates(key):
+            raise NoOperator("an order by what no column of a set operation is", key)
+    return found
+
+
+def _unqualified(node: exp.Expr) -> str:
+    found = node.copy()
+    for column in found.find_all(exp.Column):
+        column.set("table", None)
+    return str(found.sql(normalize=True, identify=True)).lower()
 
 
 def _flat(query: exp.Expr) -> list[exp.Expr]:

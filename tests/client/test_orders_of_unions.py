@@ -1,0 +1,43 @@
+"""ORDER BY after a set operation, by an expression of its first SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import everview
+
+TABLES = "CREATE TABLE t (n INTEGER, g INTEGER); INSERT INTO t VALUES (NULL, NULL), (7, 1), (7, 2), (3, 2), (9, 4)"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[everview.Database]:
+    with everview.open(tmp_path / "store") as found:
+        found.sql(TABLES)
+        yield found
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT g, count(*) FROM t GROUP BY g UNION SELECT g, n FROM t WHERE n = 7 ORDER BY count(*), g",
+        "SELECT g, count(*) FROM t GROUP BY g UNION SELECT g, n FROM t WHERE n = 7 ORDER BY count(*) DESC, g DESC",
+        "SELECT g, max(t.n) FROM t GROUP BY g INTERSECT SELECT g, n FROM t ORDER BY max(t.n) LIMIT 2",
+    ],
+)
+def test_rows_come_in_the_order_of_duckdb(db: everview.Database, query: str) -> None:
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    with duckdb.connect() as duck:
+        expected = duck.execute(f"{TABLES}; {query}").fetchall()
+    assert db.view("v").scan().rows() == expected
+
+
+def test_a_view_may_have_the_name_of_a_query_inside_it(db: everview.Database) -> None:
+    query = "WITH v0 AS (SELECT 0 AS v0) SELECT (SELECT min(v0) OVER ()) FROM v0 GROUP BY v0"
+    db.sql(f"CREATE VIEW v0 (v0) AS {query}")
+    db.sql(f"CREATE MATERIALIZED VIEW v (v) AS {query}")
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT * FROM v0")
+    assert db.sql("SELECT * FROM v, w").rows() == [(0, 0)]
