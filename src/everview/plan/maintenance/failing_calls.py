@@ -26,6 +26,7 @@ _NEVER = frozenset({
 })  # fmt: skip
 """Calls that have a value whenever their arguments have one."""
 _ADDED = frozenset({"avg", "sum"})
+_ADDED_SAFELY = 19
 _WIDE = (Kind.HUGEINT, Kind.UHUGEINT)
 _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.Order, exp.Ordered, exp.Distinct, exp.Where)
 
@@ -55,8 +56,10 @@ def _safe(node: exp.Expr, kinds: Mapping[str, Type]) -> bool:
 
 
 def _adds_up(kind: Type | None) -> bool:
-    """Whether a sum of such values fits its type, however many there are."""
-    return kind is not None and kind.kind in (*INTEGERS, *FLOATS) and kind.kind not in _WIDE
+    """Whether a sum of such values fits its type, which has 38 digits, however many there are."""
+    if kind is None or kind.kind in _WIDE:
+        return False
+    return kind.kind in (*INTEGERS, *FLOATS) or (kind.kind is Kind.DECIMAL and kind.precision <= _ADDED_SAFELY)
 
 
 def _safe_frame(spec: exp.Expr | None) -> bool:
