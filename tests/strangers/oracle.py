@@ -30,7 +30,9 @@ ROWS = 20_000
 """An answer of more rows is not compared."""
 PERMUTATIONS = 64
 """Orders of the rows in which a question is asked again whose answer is not that of a view."""
-_LIMIT = re.compile(r"\blimit\s+\d+(?:\s+offset\s+\d+)?\s*;?\s*$", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"\s(?:limit\s+(?P<limit>\d+)(?:\s+offset\s+(?P<offset>\d+))?|offset\s+\d+)\s*;?\s*$", re.IGNORECASE
+)
 _ORDER = re.compile(r"\border\s+by\b(?![^()]*\))", re.IGNORECASE)
 """Outside of parentheses."""
 _NO_SORTED_JOINS = "SET nested_loop_join_threshold = 1000000000; SET merge_join_threshold = 1000000000"
@@ -191,10 +193,16 @@ class Oracle:
         return True
 
     def unlimited(self, query: str) -> Answer | None:
-        """The rows of which a LIMIT without any order takes some, where the query is such a one."""
-        cut = _LIMIT.sub("", query)
-        if cut == query or _ORDER.search(query):
+        """The rows of which a LIMIT takes some: all of them if there is no order, and with one those that tie with
+        the last. None of a query without LIMIT."""
+        found = _LIMIT.search(query)
+        if found is None:
             return None
+        cut = query[: found.start()]
+        if _ORDER.search(query):
+            if found["limit"] is None:
+                return None
+            cut += f" LIMIT {int(found['limit']) + int(found['offset'] or 0)} WITH TIES"
         try:
             return self.answer(cut)
         except NoAnswerError:

@@ -282,7 +282,9 @@ class Trial:
         """Whether rows that are not DuckDB's answer are wrong, or the question has several answers."""
         if (whole := self.oracle.unlimited(query)) is not None:
             is_some = len(rows) == len(expected.rows) and not Counter(rows) - Counter(whole.rows)
-            return ("open", "some of the rows, in no order\n") if is_some else ("wrong", "not some of the rows\n")
+            return (
+                ("open", "some of the rows that a LIMIT may take\n") if is_some else ("wrong", "not some of the rows\n")
+            )
         others: list[Answer] = []
         for other in self.oracle.alternatives(query, seed=self.rounds_done):
             if other is None:
