@@ -1,4 +1,4 @@
-"""ORDER BY after a set operation, by an expression of its first SELECT."""
+"""ORDER BY after a set operation by an expression of its first SELECT, and names of views and of what is in them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def test_rows_come_in_the_order_of_duckdb(db: everview.Database, query: str) -> 
     with duckdb.connect() as duck:
         expected = duck.execute(f"{TABLES}; {query}").fetchall()
     assert db.view("v").scan().rows() == expected
+
+
+def test_a_plain_view_names_what_its_query_leaves_unnamed(db: everview.Database) -> None:
+    db.sql("CREATE VIEW casts (n, g, m) AS SELECT CAST(t.n AS BIGINT), g, max(n) OVER () FROM t WHERE n = 9")
+    assert db.sql("SELECT * FROM casts").dicts() == [{"n": 9, "g": 4, "m": 9}]
 
 
 def test_a_view_may_have_the_name_of_a_query_inside_it(db: everview.Database) -> None:
