@@ -35,6 +35,13 @@ def test_rows_come_in_the_order_of_duckdb(db: everview.Database, query: str) -> 
     assert db.view("v").scan().rows() == expected
 
 
+def test_different_rows_may_be_ordered_by_what_they_do_not_show(db: everview.Database) -> None:
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT DISTINCT g FROM t ORDER BY n IS NULL")
+    db.sql("INSERT INTO t VALUES (1, 8), (NULL, 1)")
+    db.flush()
+    assert sorted(db.sql("SELECT g FROM v").rows(), key=repr) == [(1,), (2,), (4,), (8,), (None,)]
+
+
 def test_a_plain_view_names_what_its_query_leaves_unnamed(db: everview.Database) -> None:
     db.sql("CREATE VIEW casts (n, g, m) AS SELECT CAST(t.n AS BIGINT), g, max(n) OVER () FROM t WHERE n = 9")
     assert db.sql("SELECT * FROM casts").dicts() == [{"n": 9, "g": 4, "m": 9}]

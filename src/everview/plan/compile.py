@@ -198,7 +198,7 @@ def _planned(
     relation = _rewritten(relation, order, trace)
     notices = notices_of(relation, built.notices)
     _refuse_notices(view, notices, on_reevaluation)
-    return CompiledView(
+    found = CompiledView(
         view.name,
         view.text,
         relation,
@@ -209,6 +209,8 @@ def _planned(
         sources=checked.uses,
         meaning=to_sql(checked.tree),
     )
+    _ = found.input  # refuses what cannot be planned while the words can still be kept instead
+    return found
 
 
 def _with_own_names(view: CreateMaterializedView, columns: Columns) -> CreateMaterializedView:
