@@ -35,6 +35,7 @@ _LIMIT = re.compile(
 )
 _ORDER = re.compile(r"\border\s+by\b(?![^()]*\))", re.IGNORECASE)
 """Outside of parentheses."""
+_DIRECTION = re.compile(r"\b(?:asc|desc|nulls\s+(?:first|last))\b", re.IGNORECASE)
 _NO_SORTED_JOINS = "SET nested_loop_join_threshold = 1000000000; SET merge_join_threshold = 1000000000"
 """A join by < sorts its rows: whatever order they come in, they leave in one."""
 DIGITS = 1e-9
@@ -193,20 +194,31 @@ class Oracle:
         return True
 
     def unlimited(self, query: str) -> Answer | None:
-        """The rows of which a LIMIT takes some: all of them if there is no order, and with one those that tie with
-        the last. None of a query without LIMIT."""
+        """The rows of which a LIMIT takes some. None of a query without LIMIT."""
         found = _LIMIT.search(query)
-        if found is None:
-            return None
-        cut = query[: found.start()]
-        if _ORDER.search(query):
-            if found["limit"] is None:
-                return None
-            cut += f" LIMIT {int(found['limit']) + int(found['offset'] or 0)} WITH TIES"
         try:
-            return self.answer(cut)
+            return None if found is None else self.answer(query[: found.start()])
         except NoAnswerError:
             return None
+
+    def order(self, query: str, answer: Answer) -> list[int] | None:
+        """The places of the columns that a query is ordered by; None where these are not all columns that it shows."""
+        found = list(_ORDER.finditer(query))
+        if not found:
+            return []
+        asked = _LIMIT.sub("", query[found[-1].end() :])
+        names = [name.lower() for name in answer.names]
+        places = []
+        for part in asked.split(","):
+            word = _DIRECTION.sub("", part).strip().lower()
+            name = word.rpartition(".")[2].strip('"')
+            if word.isdigit() and int(word) <= len(names):
+                places.append(int(word) - 1)
+            elif names.count(name) == 1:
+                places.append(names.index(name))
+            else:
+                return None
+        return places
 
     def alternatives(self, query: str, seed: int) -> Iterator[Answer | None]:
         """What DuckDB also answers: without its optimizer, and with the rows in other orders. None is an error, also

@@ -280,10 +280,9 @@ class Trial:
 
     def _weighed(self, query: str, expected: Answer, rows: tuple[Row, ...]) -> tuple[str, str]:
         """Whether rows that are not DuckDB's answer are wrong, or the question has several answers."""
-        if (whole := self.oracle.unlimited(query)) is not None:
-            is_some = len(rows) == len(expected.rows) and not Counter(rows) - Counter(whole.rows)
+        if (ties := self._ties(query, expected, rows)) is not None:
             return (
-                ("open", "some of the rows that a LIMIT may take\n") if is_some else ("wrong", "not some of the rows\n")
+                ("open", "other rows that a LIMIT may take\n") if ties else ("wrong", "no rows that a LIMIT may take\n")
             )
         others: list[Answer] = []
         for other in self.oracle.alternatives(query, seed=self.rounds_done):
@@ -298,6 +297,19 @@ class Trial:
         if len(counts) == 1 and len(rows) not in counts:
             return "wrong", "the answer is open, the number of rows is not\n"
         return "open", "DuckDB has several answers\n"
+
+    def _ties(self, query: str, expected: Answer, rows: tuple[Row, ...]) -> bool | None:
+        """Whether a LIMIT may take these rows instead: as many, all among those without it, and equal in what they are
+        ordered by to those that they stand for. None where that cannot be told."""
+        whole = self.oracle.unlimited(query)
+        places = self.oracle.order(query, expected)
+        if whole is None or places is None:
+            return None
+        if len(rows) != len(expected.rows) or Counter(rows) - Counter(whole.rows):
+            return False
+        extra, missing = Counter(rows) - Counter(expected.rows), Counter(expected.rows) - Counter(rows)
+        by_order = [Counter(tuple(row[at] for at in places) for row in some.elements()) for some in (extra, missing)]
+        return by_order[0] == by_order[1]
 
     def finished(self) -> dict[str, Outcome]:
         """The outcome of every query, after the history."""
