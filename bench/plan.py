@@ -41,7 +41,7 @@ USUAL = (
 
 
 class Clock:
-    """Seconds of each trial since it was last read."""
+    """Seconds that trials took since it was set to zero."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -65,7 +65,7 @@ class Clock:
 
 
 def usual(path: Path) -> None:
-    """Each usual view: how long its definition takes (EXPLAIN tries it, and builds nothing) and of that the trial."""
+    """Each usual view: how long its CREATE takes, and of that the trial."""
     with everview.open(path, durability="none") as db:
         db.sql(TABLES)
         db.sql(f"INSERT INTO customers SELECT i, 'c' || i, 'l' || i % 7 FROM range({ROWS // 10}) r(i)")

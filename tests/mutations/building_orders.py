@@ -148,7 +148,7 @@ MUTANTS: tuple[Mutant, ...] = (
         ("SELECT id, count(amount) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n FROM orders",),
     ),
     Mutant(
-        "peers are told apart",
+        "peers get different ranks",
         Builder.WINDOWS,
         instead(module(Builder.WINDOWS), "_ONE_BY_ONE", frozenset({"row_number", "lag", "lead", "ntile", "sum"})),
         (SUMS,),
