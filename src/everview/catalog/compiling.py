@@ -48,7 +48,7 @@ def define_view(
     relation = compiled.named
     return ViewDefinition(
         name=statement.name,
-        sql=statement.words.text if compiled.verbatim and statement.words else to_sql(statement.query),
+        sql=statement.words.text if compiled.verbatim and statement.words else statement.sql,
         group=group,
         depends_on=names.depends_on,
         options=dict(statement.options if options is None else options),

@@ -30,7 +30,7 @@ from everview.check.sample import LEVELS, Round, Sample
 from everview.check.settled import settled
 from everview.errors import DefinitionError, EverviewError
 from everview.maintain.trial import Trial
-from everview.plan.compile import CompiledView
+from everview.plan.compile import CompiledView, plan_views
 from everview.sql.dialects import DEFAULT, reader, to_sql
 from everview.sql.namespace import Namespace, Relation, fold
 from everview.sql.open_orders import open_orders
@@ -88,6 +88,7 @@ class Validation:
         if family not in self._known:
             if len(self._known) >= _KNOWN:
                 self._known.clear()
+            plan_views([compiled])  # raises where it cannot be planned together with others
             self._known[family] = _tried(_Question.of(view, compiled, names), compiled, real())
         return self._known[family]
 

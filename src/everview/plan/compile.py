@@ -23,7 +23,8 @@ the one before, and nothing is touched but memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from sqlglot import exp
@@ -84,8 +85,8 @@ class CompiledView:
     """For an index: the columns it is by."""
     sources: tuple[namespace.Relation, ...] = ()
     """What it reads, as it sees it."""
-    meaning: str = ""
-    """The query with every name resolved, in DuckDB's SQL."""
+    resolved: exp.Expr | None = field(default=None, compare=False, repr=False)
+    """The query with every name resolved, where it has a plan."""
     verbatim: str = ""
     """Why it is maintained by evaluating the user's own words, if it is."""
 
@@ -98,7 +99,12 @@ class CompiledView:
         key = self.relation.key if visible else ()
         return namespace.Relation(self.name, "view", columns, key, bag=not visible)
 
-    @property
+    @cached_property
+    def meaning(self) -> str:
+        """The query with every name resolved, in DuckDB's SQL."""
+        return "" if self.resolved is None else to_sql(self.resolved)
+
+    @cached_property
     def input(self) -> ViewInput:
         return ViewInput(self.name, self.relation, self.order, self.index)
 
@@ -141,7 +147,7 @@ def _compiled(
     words = view.words
     if words is None:
         return _planned(view, names, trace, on_reevaluation)
-    if not words.is_read or not is_trusted(words.text, to_sql(view.query)):
+    if not words.is_read or not is_trusted(words.text, view.sql):
         why = UNREAD if not words.is_read else READ_OTHERWISE
         return in_own_words(view, names, why, on_reevaluation)
     try:
@@ -207,7 +213,7 @@ def _planned(
         notices,
         tuple(source.name for source in checked.uses),
         sources=checked.uses,
-        meaning=to_sql(checked.tree),
+        resolved=checked.tree,
     )
     _ = found.input  # refuses what cannot be planned while the words can still be kept instead
     return found

@@ -18,6 +18,7 @@ import sqlglot
 from sqlglot import exp
 
 from everview.change.types import BOOLEAN, Type
+from everview.sql.copies import copied
 from everview.sql.own_dialect import Everview
 
 
@@ -96,11 +97,11 @@ def replaced(sql: str, texts: Mapping[str, str]) -> str:
 
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name in texts:
-            found = parsed(texts[node.name]).copy()
+            found = copied(parsed(texts[node.name]))
             return exp.Paren(this=found) if _needs_parentheses(found, node.parent) else found
         return node
 
-    return written(parsed(sql).copy().transform(change, copy=False))
+    return written(copied(parsed(sql)).transform(change, copy=False))
 
 
 def _needs_parentheses(tree: exp.Expr, parent: exp.Expr | None) -> bool:
@@ -118,7 +119,7 @@ def _is_call(tree: exp.Expr) -> bool:
 
 def written(tree: exp.Expr) -> str:
     """The one text of a tree."""
-    return tree.sql(dialect=Everview, identify=True, comments=False)
+    return copied(tree).sql(dialect=Everview, identify=True, comments=False, copy=False)
 
 
 @lru_cache(maxsize=65_536)
@@ -140,7 +141,7 @@ def conjuncts_of(tree: exp.Expr) -> Iterator[exp.Expr]:
 def operand(tree: exp.Expr) -> exp.Expr:
     """A tree as one side of a comparison: in parentheses where it would be read otherwise."""
     loose = isinstance(tree, exp.Connector | exp.Predicate | exp.Not | exp.Lambda)
-    return exp.Paren(this=tree.copy()) if loose else tree.copy()
+    return exp.Paren(this=copied(tree)) if loose else copied(tree)
 
 
 def conjunction(parts: Iterable[Expr]) -> Expr | None:

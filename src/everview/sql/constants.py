@@ -21,6 +21,7 @@ from itertools import zip_longest
 
 from sqlglot import exp
 
+from everview.sql.copies import copied
 from everview.sql.dialects import to_sql
 from everview.sql.typer import Columns
 
@@ -70,11 +71,11 @@ def with_constants(known: Resolved, tree: exp.Expr, constants: Sequence[exp.Lite
         for old, new in pairs
         if "start" in old.meta
     }
-    found = known.after.copy()
+    found = copied(known.after)
     for node in list(found.walk()):
         number = node.meta.get(CONSTANT)
         if number is not None:
-            node.replace(constants[number].copy())
+            node.replace(copied(constants[number]))
         elif "start" in node.meta:
             node.meta.update(places.get(node.meta["start"], {}))
     return found

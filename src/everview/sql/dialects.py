@@ -40,6 +40,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from sqlglot.tokens import Tokenizer
 
 from everview.errors import DefinitionError, EverviewError, SqlRefusedError, SqlSyntaxError
+from everview.sql.copies import copied
 from everview.sql.marks import unwrapped
 from everview.sql.other_meanings import with_our_meaning
 from everview.sql.own_dialect import Everview
@@ -56,7 +57,7 @@ TRANSLATED = "dialect"
 def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
     """The text of a tree, for DuckDB."""
     try:
-        return tree.sql(dialect=Everview, pretty=pretty, unsupported_level=ErrorLevel.RAISE)
+        return copied(tree).sql(dialect=Everview, pretty=pretty, unsupported_level=ErrorLevel.RAISE, copy=False)
     except RecursionError:
         raise too_deep() from None
     except UnsupportedError as error:

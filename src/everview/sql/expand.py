@@ -24,6 +24,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from everview.errors import SqlError, SqlRefusedError, UnknownObjectError
+from everview.sql.copies import copied
 from everview.sql.dialects import DEFAULT, reader, to_sql
 from everview.sql.namespace import SYSTEM, SYSTEM_TABLES, Namespace, Relation, fold, nearest, system_name
 from everview.sql.positions import error_at, offset_of
@@ -61,7 +62,7 @@ _Names: TypeAlias = Mapping[str, _Defined | None]
 def expanded(query: exp.Expr, namespace: Namespace, text: str) -> tuple[exp.Expr, tuple[Relation, ...]]:
     """The query with all names replaced, and the relations it reads. The original is left as it is."""
     expansion = _Expansion(namespace, text)
-    holder = exp.Paren(this=query.copy())
+    holder = exp.Paren(this=copied(query))
     expansion.visit(holder.this, {})
     return holder.this.pop(), tuple(expansion.uses.values())
 
@@ -207,10 +208,10 @@ class _Expansion:
                 hint="make a materialized view of the part that is used most often",
             )
         if defined.recursive is None:
-            return defined.body.copy()
+            return copied(defined.body)
         name = defined.recursive.expressions[0].alias
         every = exp.select("*").from_(exp.Table(this=exp.to_identifier(name, quoted=True)))
-        every.set("with_", defined.recursive.copy())
+        every.set("with_", copied(defined.recursive))
         return every
 
     def _named_query(self, table: exp.Table, relation: Relation) -> None:

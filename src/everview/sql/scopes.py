@@ -42,6 +42,7 @@ from everview.errors import SqlRefusedError
 from everview.sql.alias_calls import alias_calls
 from everview.sql.column_sets import column_sets
 from everview.sql.comprehensions import comprehensions
+from everview.sql.copies import copied
 from everview.sql.dialects import to_sql
 from everview.sql.expand import WHOLE
 from everview.sql.grouping import grouping, order_by_all
@@ -105,7 +106,7 @@ def qualified(query: exp.Expr, relations: tuple[Relation, ...], inputs: Inputs, 
     sources = _Sources({fold(relation.name): relation for relation in relations}, inputs)
     found = _resolved(query, sources, described)
     if found is None:
-        retried = query.copy()
+        retried = copied(query)
         if _keep_whole(retried, sources):
             found = _resolved(retried, sources, described)
     if found is None:
@@ -122,7 +123,7 @@ def _resolved(query: exp.Expr, sources: _Sources, described: Described) -> exp.E
     if not isinstance(query, exp.Query):
         return None
     sources.hidden.clear()
-    holder = exp.Paren(this=query.copy())
+    holder = exp.Paren(this=copied(query))
     try:
         for rewrite in BEFORE:
             rewrite(holder)
@@ -396,6 +397,6 @@ def _subqueries(tree: exp.Expr) -> Iterator[exp.Subquery]:
 
 
 def _whole_query(query: exp.Expr) -> exp.Select:
-    inner = exp.Subquery(this=query.copy(), alias=exp.TableAlias(this=exp.to_identifier("whole")))
+    inner = exp.Subquery(this=copied(query), alias=exp.TableAlias(this=exp.to_identifier("whole")))
     inner.meta[WHOLE] = True
     return exp.select(exp.Column(this=exp.Star(), table=exp.to_identifier("whole"))).from_(inner)

@@ -16,12 +16,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from everview.change.schema import Column, Schema
 from everview.errors import DefinitionError
+from everview.sql.dialects import to_sql
 from everview.sql.positions import START, Position
 
 Option: TypeAlias = str | int | float | bool
@@ -121,6 +123,11 @@ class CreateMaterializedView(Statement):
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", dict(self.options))
         _check_view(self.name, self.columns, self.or_replace and self.if_not_exists)
+
+    @cached_property
+    def sql(self) -> str:
+        """The text of its query."""
+        return to_sql(self.query)
 
 
 @dataclass(frozen=True)

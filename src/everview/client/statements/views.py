@@ -87,11 +87,10 @@ def defined(
         plan_views([compiled])
         return replace(view, validated=VERBATIM), compiled
     try:
-        plan_views([compiled])  # what cannot be planned is not recorded
         verdict = context.validated(statement, compiled, definitions)
     except EverviewError:
         raise
-    except Exception as error:  # nor is what fails in planning, in whatever way
+    except Exception as error:  # what fails in planning, in whatever way, is not recorded
         verdict = Verdict(difference=f"the plan fails: {type(error).__name__}: {error}")
     if not verdict.difference:
         return replace(view, validated=str(verdict)), compiled

@@ -18,6 +18,7 @@ from everview.errors import SqlRefusedError, SqlTypeError
 from everview.plan.build.names import Names
 from everview.plan.expressions import Definition, Expr, Field, of_field, parsed, written
 from everview.plan.relations import Relation, project
+from everview.sql.copies import copied
 from everview.sql.options import ROUNDS
 from everview.sql.positions import START, position_of
 from everview.sql.typer import Described, Failure
@@ -137,10 +138,10 @@ class Context:
 
     def condition(self, tree: exp.Expr, *relations: Relation) -> Expr:
         """A condition over the fields of the relations: what is no BOOLEAN is cast to one, as DuckDB does it."""
-        holder = exp.Paren(this=tree.copy())
+        holder = exp.Paren(this=copied(tree))
         for leaf in list(_leaves(holder.this)):
             if self.one(text_of(leaf), *relations).type != BOOLEAN:
-                leaf.replace(exp.cast(leaf.copy(), "BOOLEAN"))
+                leaf.replace(exp.cast(copied(leaf), "BOOLEAN"))
         return Expr(text_of(holder.this), BOOLEAN)
 
     def extended(self, relation: Relation, added: Sequence[Definition]) -> Relation:

@@ -19,6 +19,7 @@ from everview.plan.build.context import Context, NoOperator, field_column, text_
 from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr
 from everview.plan.relations import Filter, Relation, Sort
+from everview.sql.copies import copied
 from everview.sql.outer_aggregates import WRAPPERS, names_of
 
 Columns = dict[tuple[str, str], str]
@@ -98,7 +99,7 @@ def lowered(node: exp.Expr, columns: Columns) -> exp.Expr:
             return exp.Paren(this=made) if isinstance(found.parent, exp.Dot) else made
         return found
 
-    return node.copy().transform(change, copy=False)
+    return copied(node).transform(change, copy=False)
 
 
 def ordered(order: exp.Expr | None) -> list[exp.Ordered]:

@@ -20,6 +20,7 @@ from everview.plan.build.sources import from_clause
 from everview.plan.collations import is_collated
 from everview.plan.expressions import Definition, Expr, Field, of_field, quoted, replaced
 from everview.plan.relations import Distinct, Sort, TopK, project
+from everview.sql.copies import copied
 
 
 @dataclass
@@ -40,7 +41,7 @@ class _Select:
 
 def build_select(context: Context, query: exp.Expr, alias: str | None, needed: bool) -> Piece:
     """A SELECT as a relation."""
-    query = query.copy()
+    query = copied(query)
     if not needed:
         _without_columns(query)
     windows.named_windows(query)
@@ -113,7 +114,7 @@ def _half_lowered(node: exp.Expr, columns: Columns) -> exp.Expr:
                 return field_column(name, found)
         return found
 
-    return node.copy().transform(change, copy=False)
+    return copied(node).transform(change, copy=False)
 
 
 def _having(made: _Select) -> None:
@@ -254,7 +255,7 @@ def _distinct(
     lowered = exp.Order(expressions=[])
     for part in wanted.expressions:
         text = text_of(stage.lower(part.this).unnest())
-        made_part = part.copy()
+        made_part = copied(part)
         made_part.set("this", field_column(known[text]) if text in known else stage.lower(part.this))
         lowered.append("expressions", made_part)
     later.known = {}
