@@ -31,6 +31,7 @@ from everview.sql import check, trust
 from everview.sql.dialects import to_sql
 from everview.sql.known_parts import unknown_parts
 from everview.sql.parse import parse
+from everview.sql.patience import given_up
 from everview.sql.statements import CreateMaterializedView
 from everview.sql.trust import is_trusted
 from tests.mutations.mutant import Mutant
@@ -74,15 +75,17 @@ def judged(query: str) -> Judgement:
         patch.setattr(compiling, "is_trusted", lambda words, rendered: True)
         patch.setattr(check, "refuse_unknown_parts", lambda tree, text: None)
         patch.setattr(validating, "PATIENCE", _PATIENCE)
-        real = asking._given_up
-        patch.setattr(asking, "_given_up", lambda connection, patience: real(connection, _PATIENCE))
+        patch.setattr(asking, "given_up", lambda connection, patience: given_up(connection, _PATIENCE))
         try:
             compiled = compile_view(view, SHOP)
         except EverviewError as error:
             return Judgement(reading, planning=error.message)
         if compiled.verbatim:
             return Judgement(reading, planning=compiled.verbatim)
-        verdict = Validation().of(view, compiled, SHOP, dict)
+        try:
+            verdict = Validation().of(view, compiled, SHOP, dict)
+        except EverviewError as error:
+            return Judgement(reading, planning=error.message)
     return Judgement(reading, trial=verdict.difference, rounds=verdict.rounds)
 
 

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import duckdb
 import pyarrow as pa
 
 from everview.change.schema import Column
 from everview.check.compare import Comparison
+from everview.sql.patience import given_up
 from everview.sql.settings import closed_at_exit, connect
 from everview.store.registering import register, unregister
 
@@ -42,7 +42,7 @@ class Asking:
     def answer(self, sql: str, tables: Mapping[str, pa.Table], patience: float = PATIENCE) -> pa.Table:
         """The answer of a query over tables by name. Raises a :class:`duckdb.Error` where it has none, or
         where it takes too long."""
-        with self._given(tables), _given_up(self._connection, patience):
+        with self._given(tables), given_up(self._connection, patience):
             return self._connection.sql(sql).to_arrow_table()
 
     def differ(self, names: list[str], expected: pa.Table, found: pa.Table) -> bool:
@@ -82,17 +82,6 @@ def _spelled(rows: pa.Table) -> Counter[str] | object:
     except (OverflowError, ValueError):
         return object()
     return Counter(map(repr, zip(*columns, strict=True))) if columns else Counter({"": len(rows)})
-
-
-@contextmanager
-def _given_up(connection: duckdb.DuckDBPyConnection, patience: float) -> Iterator[None]:
-    timer = threading.Timer(patience, connection.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 _held = threading.local()

@@ -32,6 +32,7 @@ from everview.operators.view_reader import ViewReader
 from everview.operators.work import Changes, Work
 from everview.plan.maintenance import MaintenancePlan, TableUse, ViewInput, plan_group
 from everview.plan.relations import Reevaluate, Relation
+from everview.sql.patience import given_up
 from everview.store.contract import StateTable, Table
 
 GROUP = "trial"
@@ -55,13 +56,12 @@ class _Bounded(Evaluator):
     deadline = math.inf
 
     def answer(self, sql: str) -> pa.Table:
-        left = min(max(self.deadline - time.monotonic(), 0), threading.TIMEOUT_MAX)
-        timer = threading.Timer(left, self._connection.interrupt)
-        timer.daemon = True
-        timer.start()
         try:
             # While a reader is open the connection answers nothing else.
-            with self._connection.sql(sql).to_arrow_reader() as reader:
+            with (
+                given_up(self._connection, self.deadline - time.monotonic()),
+                self._connection.sql(sql).to_arrow_reader() as reader,
+            ):
                 return _few(reader)
         except duckdb.InterruptException:
             raise TooMuch(f"more than {PATIENCE:.0f} s for a few rows") from None
@@ -69,8 +69,6 @@ class _Bounded(Evaluator):
             if "INTERRUPT" in str(error):
                 raise TooMuch(f"more than {PATIENCE:.0f} s for a few rows") from None
             raise duckdb.Error(str(error)) from error
-        finally:
-            timer.cancel()
 
 
 def _few(reader: pa.RecordBatchReader) -> pa.Table:
