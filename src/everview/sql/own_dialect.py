@@ -10,12 +10,18 @@ import re
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from sqlglot import exp
+from sqlglot import exp, parser
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
 from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
+
+if not str(parser.__file__).endswith(".py"):
+    raise ImportError(
+        "Everview extends sqlglot's parsers, which the compiled sqlglot does not allow; "
+        "leave out the package sqlglotc (the extra of sqlglot[c]): pip uninstall sqlglotc"
+    )
 
 _READ = frozenset({
     "ANY_VALUE", "ARRAY", "ARRAY_AGG", "AVG", "CASE", "COALESCE", "COLUMNS", "COUNT", "EXPLODE", "FIRST",
