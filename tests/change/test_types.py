@@ -133,5 +133,5 @@ def test_duckdb_reads_a_column_as_the_type_it_is(sql: Type) -> None:
 
 @pytest.mark.parametrize("sql", scalars, ids=str)
 def test_values_of_fixed_width_say_so(sql: Type) -> None:
-    variable = {Kind.VARCHAR, Kind.BLOB, Kind.JSON, Kind.BIT}
+    variable = {Kind.VARCHAR, Kind.BLOB, Kind.JSON, Kind.BIT, Kind.BIGNUM}
     assert (sql.width is None) == (sql.kind in variable)

@@ -110,6 +110,7 @@ _PLAIN: dict[Kind, st.SearchStrategy[Any]] = {
         st.integers(-57_599, 57_599),
     ),
     Kind.BIT: st.text("01", min_size=1, max_size=20),
+    Kind.BIGNUM: (st.integers(-300, 300) | st.integers(-(10**400), 10**400)).map(str) | st.just("-0"),
     Kind.UUID: st.uuids(),
     Kind.JSON: st.recursive(
         st.none() | st.booleans() | st.integers(-9, 9) | st.text(st.characters(codec="utf-8"), max_size=5),

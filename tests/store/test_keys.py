@@ -36,7 +36,7 @@ from everview.store.values import bounds
 SCALARS = [kind.value for kind in INTEGERS] + [
     *("BOOLEAN", "REAL", "DOUBLE", "DECIMAL(5,2)", "DECIMAL(18,0)", "DECIMAL(38,10)", "VARCHAR", "BLOB"),
     *("DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ", "INTERVAL", "UUID", "JSON"),
-    *("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMETZ", "BIT", "ENUM('b', 'a', 'c')"),
+    *("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMETZ", "BIT", "BIGNUM", "ENUM('b', 'a', 'c')"),
 ]
 
 # ------------------------------------------------------------------ values of every type
@@ -57,6 +57,10 @@ TIMES_WITH_OFFSETS = st.builds(
     st.times() | st.sampled_from([datetime.time(h) for h in (0, 11, 12, 13)]),
     st.integers(-57_599, 57_599) | st.sampled_from([0, 3600, -3600]),
 )
+
+
+class Digits(str):
+    """The text of a BIGNUM, to tell it from other texts."""
 
 
 class Member(str):
@@ -90,6 +94,8 @@ def values_of(sql: Type, nan: bool = True) -> st.SearchStrategy[Any]:
         Kind.TIMESTAMP_NS: (st.integers(-3, 3) | st.integers(-(1 << 62), 1 << 62)).map(from_nanoseconds),
         Kind.TIMETZ: TIMES_WITH_OFFSETS,
         Kind.BIT: st.text("01", min_size=1, max_size=17),
+        Kind.BIGNUM: (st.integers(-300, 300) | st.integers(-(10**400), 10**400)).map(str).map(Digits)
+        | st.just(Digits("-0")),
         Kind.ENUM: st.sampled_from(["b", "a", "c"]).map(Member),
         Kind.JSON: st.sampled_from(["1", '"a"', "[]", '{"a": [1, null]}', '"\\u0000"', '"é"']),
     }
@@ -106,6 +112,8 @@ def rank(value: Any) -> Any:
     """Something that Python compares as SQL compares the value."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
+    if isinstance(value, Digits):
+        return (int(value), value != "-0")
     if isinstance(value, Member):
         return "bac".index(value)
     if isinstance(value, str):

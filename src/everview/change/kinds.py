@@ -44,6 +44,7 @@ class Kind(enum.Enum):
     UUID = "UUID"
     JSON = "JSON"
     BIT = "BIT"
+    BIGNUM = "BIGNUM"
     ENUM = "ENUM"
     LIST = "LIST"
     STRUCT = "STRUCT"
@@ -117,5 +118,6 @@ ARROW: dict[Kind, pa.DataType] = {
     Kind.UUID: pa.uuid(),
     Kind.JSON: pa.json_(pa.string()),
     Kind.BIT: pa.opaque(pa.binary(), "bit", "DuckDB"),
+    Kind.BIGNUM: pa.opaque(pa.binary(), "bignum", "DuckDB"),
 }
 """The Arrow types of kinds that have one type."""

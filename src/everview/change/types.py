@@ -11,8 +11,8 @@ The names are DuckDB's. A type prints as the SQL text that :func:`parse_type` re
     'STRUCT(a INTEGER, b MAP(VARCHAR, DOUBLE))'
 
 Arrow has no 128-bit integer, so HUGEINT and UHUGEINT travel as 16 little-endian bytes
-under the extension type that DuckDB reads and writes itself, and so do TIMETZ and BIT; UUID
-and JSON use Arrow's own canonical extension types. A value of an ENUM is its place among
+under the extension type that DuckDB reads and writes itself, and so do TIMETZ, BIT and BIGNUM;
+UUID and JSON use Arrow's own canonical extension types. A value of an ENUM is its place among
 the members, a TUPLE a struct whose fields have no names.
 
 DuckDB's type of a bare NULL, ``"NULL"``, is held as INTEGER: a column that is always null.
@@ -42,7 +42,7 @@ from everview.change.kinds import (
 from everview.errors import DefinitionError
 
 __all__ = [
-    "BIGINT", "BIT", "BLOB", "BOOLEAN", "DATE", "DOUBLE", "FLOATS", "HUGEINT", "INTEGER", "INTEGERS",
+    "BIGINT", "BIGNUM", "BIT", "BLOB", "BOOLEAN", "DATE", "DOUBLE", "FLOATS", "HUGEINT", "INTEGER", "INTEGERS",
     "INTERVAL", "JSON", "NESTED", "REAL", "RECORDS", "SIGNED", "SMALLINT", "TEXTS", "TIME", "TIMESTAMP",
     "TIMESTAMPTZ", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP_S", "TIMETZ", "TINYINT", "UBIGINT", "UHUGEINT",
     "UINTEGER", "UNSIGNED", "USMALLINT", "UTINYINT", "UUID", "VARCHAR", "Kind", "Type", "array_of", "decimal",
@@ -190,6 +190,7 @@ INTERVAL = Type(Kind.INTERVAL)
 UUID = Type(Kind.UUID)
 JSON = Type(Kind.JSON)
 BIT = Type(Kind.BIT)
+BIGNUM = Type(Kind.BIGNUM)
 
 
 _BY_ARROW = {arrow: Type(kind) for kind, arrow in ARROW.items()}
@@ -274,6 +275,7 @@ _ALIASES = {
     "TIME WITH TIME ZONE": "TIMETZ",
     "TIMESTAMP_US": "TIMESTAMP",
     "BITSTRING": "BIT",
+    "VARINT": "BIGNUM",
     '"NULL': "INTEGER",
 }
 _PLACES = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32()}

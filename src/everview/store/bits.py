@@ -14,10 +14,10 @@ Columns go both ways at once: :func:`texts` unpacks the bits of all rows and lea
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-Mask = npt.NDArray[np.bool_]
+from everview.store.binary_columns import Mask, column_of, content
+
 _ZERO = ord("0")
 
 
@@ -36,7 +36,7 @@ def from_bytes(held: bytes) -> str:
 
 def damaged(column: pa.Array) -> Mask:
     """Which rows of a column of bytes, null or not, hold no bytes of a BIT."""
-    starts, data, there = _content(column)
+    starts, data, there = content(column)
     sizes = np.diff(starts)
     wrong: Mask = there & (sizes < 2)
     rows = np.flatnonzero(there & ~wrong)
@@ -47,7 +47,7 @@ def damaged(column: pa.Array) -> Mask:
 
 def texts(column: pa.Array) -> pa.Array:
     """A column of the bytes of BITs, none of them damaged, as their texts: bytes again, of zeros and ones."""
-    starts, data, there = _content(column)
+    starts, data, there = content(column)
     rows = np.flatnonzero(there)
     ahead = 8 + data[starts[rows]].astype(np.int64)
     lengths = np.zeros(len(column), np.int64)
@@ -56,12 +56,12 @@ def texts(column: pa.Array) -> pa.Array:
     np.add.at(edges, 8 * starts[rows], 1)
     np.add.at(edges, 8 * starts[rows] + ahead, -1)
     kept = np.unpackbits(data)[np.cumsum(edges[:-1]) == 0]
-    return _column(np.concatenate([[0], np.cumsum(lengths)]), kept + np.uint8(_ZERO), there)
+    return column_of(np.concatenate([[0], np.cumsum(lengths)]), kept + np.uint8(_ZERO), there)
 
 
 def from_texts(column: pa.Array) -> pa.Array:
     """The bytes again of a column of texts, as bytes. Raises ValueError where one is no text of zeros and ones."""
-    starts, data, there = _content(column)
+    starts, data, there = content(column)
     lengths = np.diff(starts)
     if (lengths[there] == 0).any() or ((data != _ZERO) & (data != _ZERO + 1)).any():
         raise ValueError("the text is not one or more zeros and ones")
@@ -72,26 +72,4 @@ def from_texts(column: pa.Array) -> pa.Array:
     bits[where] = data - _ZERO
     packed = np.packbits(bits)
     packed[ends[:-1][there] // 8] = padding[there]
-    return _column(ends // 8, packed, there)
-
-
-def _content(column: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], Mask]:
-    """Where the bytes of each row start, all bytes, and which rows are not null."""
-    there = column.is_valid().to_numpy(zero_copy_only=False)
-    if not len(column):
-        return np.zeros(1, np.int64), np.zeros(0, np.uint8), there
-    large = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
-    offsets = np.frombuffer(column.buffers()[1], np.int64 if large else np.int32)
-    starts = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    held = column.buffers()[2]
-    data = np.zeros(0, np.uint8) if held is None else np.frombuffer(held, np.uint8)[starts[0] : starts[-1]]
-    starts = starts - starts[0]
-    if (np.diff(starts)[~there] > 0).any():  # bytes under nulls
-        return _content(pa.array(column.to_pylist(), column.type))
-    return starts, data, there
-
-
-def _column(offsets: npt.NDArray[np.int64], data: npt.NDArray[np.uint8], there: Mask) -> pa.Array:
-    validity = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-    buffers = [validity, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data))]
-    return pa.Array.from_buffers(pa.binary(), len(there), buffers)
+    return column_of(ends // 8, packed, there)

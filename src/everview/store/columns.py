@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from everview.change.types import NESTED, RECORDS, UNSIGNED, Kind, Type
 from everview.errors import InputError, ValueTypeError
-from everview.store import bits, timetz
+from everview.store import bignums, bits, timetz
 
 Numbers = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
@@ -81,6 +81,8 @@ def to_arrow(values: Sequence[Any], sql: Type) -> pa.Array:
         return _wrapped(values, sql)
     if kind is Kind.BIT:
         return _wrapped([None if v is None else bits.to_bytes(v) for v in values], sql)
+    if kind is Kind.BIGNUM:
+        return _wrapped([None if v is None else bignums.to_bytes(v) for v in values], sql)
     if kind is Kind.ENUM:
         places = {member: place for place, member in enumerate(sql.members)}
         return _wrapped([None if v is None else places[v] for v in values], sql)
@@ -132,6 +134,8 @@ def to_python(array: pa.Array, sql: Type) -> list[Any]:
         raise no_python_value("a column", OverflowError("24:00:00 is not a Python time"))  # Arrow gives 00:00
     if kind is Kind.BIT:
         return [None if v is None else bits.from_bytes(v) for v in array.storage.to_pylist()]
+    if kind is Kind.BIGNUM:
+        return [None if v is None else bignums.from_bytes(v) for v in array.storage.to_pylist()]
     if kind is Kind.ENUM:
         return [None if v is None else sql.members[v] for v in array.storage.to_pylist()]
     if kind is Kind.TIMETZ:

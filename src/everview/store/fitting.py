@@ -21,29 +21,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.change.types import BIGINT, INTEGERS, Kind, Type
+from everview.change.types import BIGINT, Kind, Type
 from everview.errors import InputError
 from everview.store import bits, timetz
 from everview.store.columns import (
     LIMIT,
-    Numbers,
-    from_raw,
     list_array,
     list_counts,
     list_items,
     nulls_of,
-    raw_values,
-    to_arrow,
 )
+from everview.store.fitting_numbers import NUMBERS, Unfit, is_text, unfit, value_by_value
 from everview.store.row_layout import Layout
 from everview.store.row_write import write_records
 from everview.store.values import Refused, checker
 
+__all__ = ["Unfit", "first_misfit", "fit"]
+
 _DAY_MICROS = 86_400_000_000
-
-
-class Unfit(ValueError):
-    """No column of that Arrow type fits; the text is the reason."""
 
 
 def fit(array: pa.Array, sql: Type) -> pa.Array:
@@ -59,7 +54,7 @@ def fit(array: pa.Array, sql: Type) -> pa.Array:
     except pa.ArrowInvalid as error:
         raise Refused(str(error).partition("\n")[0]) from error
     except pa.ArrowNotImplementedError as error:
-        raise _unfit(array, sql) from error
+        raise unfit(array, sql) from error
 
 
 def first_misfit(array: pa.Array, sql: Type) -> int:
@@ -75,151 +70,7 @@ def first_misfit(array: pa.Array, sql: Type) -> int:
     return low
 
 
-def _unfit(array: pa.Array, sql: Type) -> Unfit:
-    return Unfit(f"values of the Arrow type {array.type} are not values of {sql}")
-
-
-def _value_by_value(array: pa.Array, sql: Type) -> pa.Array:
-    """The way of single rows, for what is rare or what only Python can check."""
-    check = checker(sql)
-    return to_arrow([None if value is None else check(value) for value in array.to_pylist()], sql)
-
-
-# ------------------------------------------------------------------ numbers
-
-
-def _boolean(array: pa.Array, sql: Type) -> pa.Array:
-    if isinstance(array.type, pa.Bool8Type):  # how DuckDB hands over truth values, unless asked not to
-        return array.storage.cast(sql.arrow)
-    if not pa.types.is_boolean(array.type):
-        raise _unfit(array, sql)
-    return array
-
-
-def _integer(array: pa.Array, sql: Type) -> pa.Array:
-    if array.type == sql.arrow:
-        return array
-    array = _narrowed(array)
-    if not _is_number(array.type):
-        raise _unfit(array, sql)
-    return array.cast(sql.arrow)
-
-
-def _huge(array: pa.Array, sql: Type) -> pa.Array:
-    """Arrow has no such integers: 16 bytes, of which the high half carries the sign."""
-    kind = _huge_kind(array.type)
-    if kind is None:
-        if pa.types.is_decimal(array.type):
-            halves = _halves_of_decimals(array, sql)
-        elif pa.types.is_integer(array.type):
-            values = array.cast(pa.uint64() if pa.types.is_unsigned_integer(array.type) else pa.int64())
-            low = np.frombuffer(values.buffers()[1], "<i8")[values.offset : values.offset + len(values)]
-            high = np.zeros_like(low) if values.type == pa.uint64() else low >> 63
-            halves = np.stack([low, high], axis=1)
-        else:
-            raise _unfit(array, sql)
-    else:
-        halves = raw_values(array, sql).view("<i8").reshape(-1, 2)
-    nulls = nulls_of(array)
-    checked = pa.types.is_decimal256(array.type)
-    if kind is not sql.kind and not checked and (kind is Kind.UHUGEINT or sql.kind is Kind.UHUGEINT):
-        negative = halves[:, 1] < 0
-        if (negative if nulls is None else negative & ~nulls).any():
-            raise Refused(f"a value is out of the range of {sql}")
-    return from_raw(np.ascontiguousarray(halves).view("V16").reshape(-1), sql, nulls)
-
-
-def _halves_of_decimals(array: pa.Array, sql: Type) -> Numbers:
-    """Decimals that are whole numbers in 128 bits, low half first; those that DuckDB or we made of huge
-    integers may have 39 digits."""
-    if pa.types.is_decimal256(array.type) and array.type.scale == 0:
-        words = np.frombuffer(array.buffers()[1] or b"", "<i8", 4 * len(array), 32 * array.offset).reshape(-1, 4)
-        sign = 0 if sql.kind is Kind.UHUGEINT else words[:, 1:2] >> 63
-        wrong = (words[:, 2:] != sign).any(axis=1)
-        nulls = nulls_of(array)
-        if (wrong if nulls is None else wrong & ~nulls).any():
-            raise Refused(f"a value is out of the range of {sql}")
-        return words[:, :2]
-    array = array.cast(pa.decimal128(38, 0))
-    halves: Numbers = raw_values(array, Type(Kind.DECIMAL, 38)).view("<i8").reshape(-1, 2)
-    return halves
-
-
-def _huge_kind(arrow: pa.DataType) -> Kind | None:
-    return next((kind for kind in (Kind.HUGEINT, Kind.UHUGEINT) if Type(kind).arrow == arrow), None)
-
-
-def _narrowed(array: pa.Array) -> pa.Array:
-    """A column of huge integers in 64 bits (DuckDB's sums are huge, their values seldom)."""
-    kind = _huge_kind(array.type)
-    if kind is None:
-        return array
-    nulls = nulls_of(array)
-    halves = raw_values(array, Type(kind)).view("<i8").reshape(-1, 2).copy()
-    if nulls is not None:
-        halves[nulls] = 0
-    low, high = halves[:, 0].copy(), halves[:, 1]
-    if not high.any():
-        return pa.array(low.view("<u8"), mask=nulls)
-    if kind is Kind.HUGEINT and (high == low >> 63).all():
-        return pa.array(low, mask=nulls)
-    raise Refused("a value takes more than 64 bits")
-
-
-def _whole(array: pa.Array) -> pa.Array:
-    """A column of huge integers, or of the decimals that they leave as, in 64 bits; any other as it is."""
-    if pa.types.is_decimal(array.type) and array.type.scale == 0:
-        return array.cast(pa.int64())
-    return _narrowed(array)
-
-
-def _is_number(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow))
-
-
-def _double(array: pa.Array, sql: Type) -> pa.Array:
-    array = _whole(array)
-    if pa.types.is_floating(array.type):
-        return array.cast(sql.arrow)
-    if not pa.types.is_integer(array.type):
-        raise _unfit(array, sql)
-    try:
-        return array.cast(sql.arrow)
-    except pa.ArrowInvalid:  # beyond 53 bits Arrow gives up, though many integers are exact
-        return _value_by_value(array, sql)
-
-
-def _real(array: pa.Array, sql: Type) -> pa.Array:
-    """Floats are rounded, as those of single rows are; integers must be exact."""
-    array = _whole(array)
-    if pa.types.is_integer(array.type):
-        return _value_by_value(array, sql)
-    if not pa.types.is_floating(array.type):
-        raise _unfit(array, sql)
-    rounded = array.cast(sql.arrow)
-    if array.type == pa.float64():
-        beyond = pc.and_(pc.is_inf(rounded), pc.invert(pc.is_inf(array)))
-        if pc.any(beyond).as_py():
-            raise Refused(f"a value is out of the range of {sql}")
-    return rounded
-
-
-def _decimal(array: pa.Array, sql: Type) -> pa.Array:
-    array = _narrowed(array)
-    if pa.types.is_integer(array.type):
-        array = array.cast(pa.decimal128(20, 0))
-    elif not pa.types.is_decimal(array.type):
-        raise _unfit(array, sql)
-    array = array.cast(sql.arrow)
-    array.validate(full=True)
-    return array
-
-
 # ------------------------------------------------------------------ text and bytes
-
-
-def _is_text(arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow))
 
 
 def _is_bytes(arrow: pa.DataType) -> bool:
@@ -244,8 +95,8 @@ def _sized(array: pa.Array, small: pa.DataType) -> pa.Array:
 def _varchar(array: pa.Array, sql: Type) -> pa.Array:
     if isinstance(array.type, pa.JsonType):
         array = array.storage
-    if not _is_text(array.type):
-        raise _unfit(array, sql)
+    if not is_text(array.type):
+        raise unfit(array, sql)
     array.validate(full=True)
     return _sized(array, pa.string())
 
@@ -260,29 +111,29 @@ def _json(array: pa.Array, sql: Type) -> pa.Array:
 
 def _blob(array: pa.Array, sql: Type) -> pa.Array:
     if not _is_bytes(array.type):
-        raise _unfit(array, sql)
+        raise unfit(array, sql)
     return _sized(array, pa.binary())
 
 
 def _uuid(array: pa.Array, sql: Type) -> pa.Array:
     if array.type == sql.arrow:
         return array
-    if not _is_text(array.type):
-        raise _unfit(array, sql)
+    if not is_text(array.type):
+        raise unfit(array, sql)
     array.validate(full=True)
-    return _value_by_value(array, sql)
+    return value_by_value(array, sql)
 
 
 def _bit(array: pa.Array, sql: Type) -> pa.Array:
     if array.type == sql.arrow:
         return array
-    if _is_text(array.type):
+    if is_text(array.type):
         try:
             return pa.ExtensionArray.from_storage(sql.arrow, bits.from_texts(_sized(array, pa.string())))
         except ValueError as error:
             raise Refused(str(error)) from None
     if not _is_bytes(array.type):
-        raise _unfit(array, sql)
+        raise unfit(array, sql)
     held = _sized(array, pa.binary())
     if bits.damaged(held).any():
         raise Refused("the bytes are not those of a BIT")
@@ -292,8 +143,8 @@ def _bit(array: pa.Array, sql: Type) -> pa.Array:
 def _enum(array: pa.Array, sql: Type) -> pa.Array:
     if array.type == sql.arrow:
         return array
-    if not _is_text(array.type):
-        raise _unfit(array, sql)
+    if not is_text(array.type):
+        raise unfit(array, sql)
     places = pc.index_in(array, value_set=pa.array(sql.members, array.type))
     if places.null_count != array.null_count:
         unknown = array.filter(pc.and_(places.is_null(), array.is_valid()))[0].as_py()
@@ -306,13 +157,13 @@ def _enum(array: pa.Array, sql: Type) -> pa.Array:
 
 def _date(array: pa.Array, sql: Type) -> pa.Array:
     if not pa.types.is_date(array.type):
-        raise _unfit(array, sql)
+        raise unfit(array, sql)
     return array.cast(sql.arrow)
 
 
 def _time(array: pa.Array, sql: Type) -> pa.Array:
     if not pa.types.is_time(array.type):
-        raise _unfit(array, sql)
+        raise unfit(array, sql)
     array = array.cast(sql.arrow)
     micros = array.drop_null().cast(pa.int64()).to_numpy()
     if ((micros < 0) | (micros >= _DAY_MICROS)).any():
@@ -322,7 +173,7 @@ def _time(array: pa.Array, sql: Type) -> pa.Array:
 
 def _timestamp(array: pa.Array, sql: Type) -> pa.Array:
     if not pa.types.is_timestamp(array.type):
-        raise _unfit(array, sql)
+        raise unfit(array, sql)
     if (array.type.tz is not None) != (sql.kind is Kind.TIMESTAMPTZ):
         raise Unfit(f"the moments have {'no' if array.type.tz is None else 'a'} time zone, unlike those of {sql}")
     return array.cast(sql.arrow)
@@ -331,8 +182,8 @@ def _timestamp(array: pa.Array, sql: Type) -> pa.Array:
 def _timetz(array: pa.Array, sql: Type) -> pa.Array:
     if array.type == sql.arrow:
         return array
-    if not _is_text(array.type):
-        raise _unfit(array, sql)
+    if not is_text(array.type):
+        raise unfit(array, sql)
     try:  # by the bits: 24:00:00 is such a time, and none of Python's
         raw = [None if text is None else timetz.parsed(text).to_bytes(8, "little") for text in array.to_pylist()]
     except ValueError as error:
@@ -344,8 +195,8 @@ def _interval(array: pa.Array, sql: Type) -> pa.Array:
     if array.type == sql.arrow:
         return array
     if not pa.types.is_duration(array.type):
-        raise _unfit(array, sql)
-    return _value_by_value(array.cast(pa.duration("us")), sql)
+        raise unfit(array, sql)
+    return value_by_value(array.cast(pa.duration("us")), sql)
 
 
 # ------------------------------------------------------------------ nested
@@ -356,7 +207,7 @@ def _list(array: pa.Array, sql: Type) -> pa.Array:
     if isinstance(arrow, (pa.LargeListType, pa.FixedSizeListType, pa.ListViewType, pa.LargeListViewType)):
         array = array.cast(pa.list_(arrow.value_field))
     elif not isinstance(arrow, pa.ListType):
-        raise _unfit(array, sql)
+        raise unfit(array, sql)
     counts = list_counts(array)
     if sql.kind is Kind.ARRAY and (counts[array.is_valid().to_numpy(zero_copy_only=False)] != sql.length).any():
         raise Refused(f"a value has not the {sql.length} items of a {sql}")
@@ -365,7 +216,7 @@ def _list(array: pa.Array, sql: Type) -> pa.Array:
 
 def _struct(array: pa.Array, sql: Type) -> pa.Array:
     if not pa.types.is_struct(array.type):
-        raise _unfit(array, sql)
+        raise unfit(array, sql)
     names = [field.name for field in array.type]
     known = [name for name, _ in sql.children]
     odd = [name for i, name in enumerate(names) if name not in known or name in names[:i]]
@@ -383,7 +234,7 @@ def _struct(array: pa.Array, sql: Type) -> pa.Array:
 def _tuple(array: pa.Array, sql: Type) -> pa.Array:
     """The fields of a struct in their order, whatever they are called."""
     if not pa.types.is_struct(array.type) or array.type.num_fields != len(sql.children):
-        raise _unfit(array, sql)
+        raise unfit(array, sql)
     children = [fit(part, child) for part, (_, child) in zip(array.flatten(), sql.children, strict=True)]
     nulls = nulls_of(array)
     mask = None if nulls is None else pa.array(nulls)
@@ -392,7 +243,7 @@ def _tuple(array: pa.Array, sql: Type) -> pa.Array:
 
 def _map(array: pa.Array, sql: Type) -> pa.Array:
     if not pa.types.is_map(array.type):
-        raise _unfit(array, sql)
+        raise unfit(array, sql)
     counts = list_counts(array)
     (_, key), (_, value) = sql.children
     keys, values = list_items(array).flatten()
@@ -408,13 +259,7 @@ def _map(array: pa.Array, sql: Type) -> pa.Array:
 
 
 _FITS: dict[Kind, Callable[[pa.Array, Type], pa.Array]] = {
-    Kind.BOOLEAN: _boolean,
-    **dict.fromkeys(INTEGERS, _integer),
-    Kind.HUGEINT: _huge,
-    Kind.UHUGEINT: _huge,
-    Kind.REAL: _real,
-    Kind.DOUBLE: _double,
-    Kind.DECIMAL: _decimal,
+    **NUMBERS,
     Kind.VARCHAR: _varchar,
     Kind.BLOB: _blob,
     Kind.DATE: _date,

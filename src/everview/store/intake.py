@@ -37,8 +37,8 @@ from everview.store.columns import Mask, one_array, raw_values, to_arrow, to_pyt
 from everview.store.contract import Table
 from everview.store.fitting import Unfit, first_misfit, fit
 from everview.store.keys import KeyCodec
+from everview.store.refusals import a
 from everview.store.row_ids import row_ids
-from everview.store.value_scalars import a
 from everview.store.values import Checker, Refused, checker, refusal, shown
 
 

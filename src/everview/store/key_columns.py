@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.types import Kind
-from everview.store import bits
+from everview.store import bignums, bits
 from everview.store.columns import Mask, Numbers, from_raw, nulls_of, raw_values
 from everview.store.key_parts import END, ESCAPED, NULL, PRESENT, ZERO, Component
 
@@ -347,6 +347,12 @@ def _typed(component: Component, text: pa.Array) -> pa.Array:
             except ValueError as error:
                 wrong = pc.invert(pc.fill_null(pc.match_substring_regex(text, "^[01]+$"), True))
                 raise RowRefused(str(error), pc.index(wrong, True).as_py()) from None
+        if sql.kind is Kind.BIGNUM:
+            held = text.cast(sql.arrow.storage_type)
+            damaged = bignums.damaged(held)
+            if damaged.any():
+                raise RowRefused("the bytes are not those of a BIGNUM", int(np.argmax(damaged)))
+            return pa.ExtensionArray.from_storage(sql.arrow, held)
         return text.cast(sql.arrow)
     except pa.ArrowInvalid:
         for row, held in enumerate(text.to_pylist()):

@@ -6,8 +6,8 @@ components can simply be written one after the other.
 - A component that may be null begins with a marker: 00 for null, and nothing follows, or
   01 and the value. Nulls come first.
 - Fixed-width values are the words of :mod:`everview.store.key_words`.
-- Text, bytes and the zeros and ones of a BIT end with 00 00, and a 00 inside is written 00 FF: the end orders before
-  any continuation, and the first 00 00 is the end. Where nothing can follow (the last,
+- Text, bytes, the zeros and ones of a BIT and DuckDB's bytes of a BIGNUM end with 00 00, and a 00 inside is written
+  00 FF: the end orders before any continuation, and the first 00 00 is the end. Where nothing can follow (the last,
   ascending component of a key that stands alone) they are written as they are.
 - A descending component has every byte inverted, its marker and its end too.
 
@@ -25,6 +25,7 @@ from typing import Any
 
 from everview.change.schema import KeyPart
 from everview.change.types import FLOATS, TEXTS, Kind
+from everview.store import bignums
 from everview.store.key_words import words_of
 from everview.store.values import Refused, checker
 
@@ -57,6 +58,7 @@ class Component:
         self.open_ended = last and self.words is None and not part.descending
         self.refuses_nan = part.type.kind in FLOATS and not allow_nan
         self._is_bits = part.type.kind is Kind.BIT
+        self._is_bignum = part.type.kind is Kind.BIGNUM
         self.is_text = part.type.kind in TEXTS or self._is_bits
         self._check = checker(part.type)
         self._struct = struct_of(self.words.widths if self.words else ())
@@ -83,6 +85,8 @@ class Component:
             if self.refuses_nan and value != value:
                 raise Refused("NaN in a key: it equals nothing, so no row could be found by it")
             return self._struct.pack(*self.words.lower(value))
+        if self._is_bignum:
+            value = bignums.to_bytes(value)
         text: bytes = value.encode() if self.is_text else value
         return text if self.open_ended else text.replace(ZERO, ESCAPED) + END
 
@@ -119,4 +123,6 @@ class Component:
     def _text(self, held: bytes) -> object:
         if self._is_bits and (not held or held.strip(b"01")):
             raise ValueError("the text is not one or more zeros and ones")
+        if self._is_bignum:
+            return bignums.from_bytes(held)
         return held.decode() if self.is_text else held

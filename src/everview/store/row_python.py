@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from everview.change.types import Kind, Type
-from everview.store import bits, timetz
+from everview.store import bignums, bits, timetz
 from everview.store.columns import from_nanoseconds, nanoseconds
 from everview.store.row_layout import VAR_LIMIT, Broken, NoPythonValue, bitmap_size, too_long
 
@@ -175,6 +175,8 @@ def to_payload(sql: Type) -> Convert:
     if sql.is_scalar:
         if sql.kind is Kind.BIT:
             return bits.to_bytes
+        if sql.kind is Kind.BIGNUM:
+            return bignums.to_bytes
         return bytes if sql.kind is Kind.BLOB else str.encode
     if sql.kind is Kind.TUPLE:
         return Record.of([child for _, child in sql.children]).pack
@@ -198,6 +200,8 @@ def from_payload(sql: Type) -> Convert:
     if sql.is_scalar:
         if sql.kind is Kind.BIT:
             return bits.from_bytes
+        if sql.kind is Kind.BIGNUM:
+            return bignums.from_bytes
         return bytes if sql.kind is Kind.BLOB else bytes.decode
     if sql.kind is Kind.TUPLE:
         parts = Record.of([child for _, child in sql.children])

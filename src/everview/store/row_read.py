@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from everview.change.types import RECORDS, Kind, Type
-from everview.store import bits
+from everview.store import bignums, bits
 from everview.store.columns import Mask, Numbers, dtype_of, from_raw, list_array
 from everview.store.row_layout import END_WIDTH, Broken, Layout, slot_width
 from everview.store.row_write import Integers, starts_of
@@ -150,9 +150,9 @@ def _texts(data: npt.NDArray[np.uint8], starts: Integers, stops: Integers, nulls
     values = between.take(pa.array(np.arange(0, 2 * count, 2), mask=nulls))
     if sql.kind is Kind.BLOB:
         return values
-    if sql.kind is Kind.BIT:
-        if bits.damaged(values).any():
-            raise Broken("the bytes are not those of a BIT")
+    if sql.kind in (Kind.BIT, Kind.BIGNUM):
+        if (bits if sql.kind is Kind.BIT else bignums).damaged(values).any():
+            raise Broken(f"the bytes are not those of a {sql}")
         return pa.ExtensionArray.from_storage(sql.arrow, values)
     try:
         text = values.cast(pa.string())

@@ -24,6 +24,8 @@ TIMETZ                        time with an offset from UTC, or text of one    ti
 INTERVAL                      MonthDayNano, timedelta                         MonthDayNano
 UUID                          UUID, or text that spells one                   UUID
 BIT                           str of zeros and ones                           str
+BIGNUM                        str of digits, with or without a sign; int      str without a plus or
+                                                                              zeros at its front
 ENUM                          str that is a member                            str
 JSON                          str that holds valid JSON (RFC 8259)            the same str
 LIST                          list, tuple                                     list
@@ -42,7 +44,7 @@ map values None stands for null.
     Decimal('3.00')
     >>> checker(parse_type("TINYINT[]"))([1, None, 300])
     Traceback (most recent call last):
-    everview.store.value_scalars.Refused: item 2: 300 is out of the range of TINYINT, -128 to 127
+    everview.store.refusals.Refused: item 2: 300 is out of the range of TINYINT, -128 to 127
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ import pyarrow as pa
 
 from everview.change.types import FLOATS, INTEGERS, NESTED, Kind, Type
 from everview.errors import ValueTypeError
-from everview.store.value_scalars import SCALARS, Checker, Refused, a, bounds, refuse_class, shown
+from everview.store.refusals import Checker, Refused, a, shown, wrong_class
+from everview.store.value_scalars import SCALARS, bounds
 
 __all__ = ["TAKES", "Checker", "Refused", "bounds", "check", "checker", "refusal", "shown"]
 
@@ -74,6 +77,7 @@ TAKES = {
     Kind.TIMESTAMP_NS: "a datetime.datetime or a pandas.Timestamp without a time zone",
     Kind.TIMETZ: "a datetime.time with an offset from UTC",
     Kind.BIT: "a str of zeros and ones",
+    Kind.BIGNUM: "a str of digits or an int",
     Kind.ENUM: "a str that is one of its members",
     Kind.INTERVAL: "a pyarrow.MonthDayNano or a datetime.timedelta",
     Kind.UUID: "a uuid.UUID",
@@ -127,7 +131,7 @@ def _list(sql: Type) -> Checker:
 
     def check_list(value: object) -> object:
         if not isinstance(value, (list, tuple)) or isinstance(value, pa.MonthDayNano):
-            refuse_class(value, sql)
+            raise wrong_class(value, sql)
         try:
             return [None if part is None else item(part) for part in value]
         except Refused:
@@ -154,7 +158,7 @@ def _tuple(sql: Type) -> Checker:
 
     def check_tuple(value: object) -> object:
         if not isinstance(value, (list, tuple)) or isinstance(value, pa.MonthDayNano):
-            refuse_class(value, sql)
+            raise wrong_class(value, sql)
         if len(value) != len(parts):
             raise Refused(f"it has {len(value)} parts, and a {sql} has {len(parts)}")
         return tuple(_inside(part, one, f"part {at}") for at, (part, one) in enumerate(zip(parts, value, strict=True)))
@@ -169,7 +173,7 @@ def _struct(sql: Type) -> Checker:
         if isinstance(value, tuple) and len(value) == len(fields):  # as SQL takes (1, 2) for a STRUCT
             value = dict(zip(fields, value, strict=True))
         if not isinstance(value, dict):
-            refuse_class(value, sql)
+            raise wrong_class(value, sql)
         unknown = value.keys() - fields.keys()
         if unknown:
             raise Refused(f"there is no field {shown(min(unknown, key=str))}; the fields are {', '.join(fields)}")
@@ -187,7 +191,7 @@ def _map(sql: Type) -> Checker:
         if isinstance(value, dict):
             value = value.items()
         elif not isinstance(value, (list, tuple)):
-            refuse_class(value, sql)
+            raise wrong_class(value, sql)
         pairs: list[tuple[object, object]] = []
         for at, pair in enumerate(value):
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
