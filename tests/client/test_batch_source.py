@@ -120,15 +120,20 @@ def test_types_that_spark_has() -> None:
         "TIMESTAMP_S": "timestamp_ntz",
         "TIMESTAMP_NS": "string",
         "ENUM('a', 'b')[2]": "array<string>",
+        "BIGNUM[]": "array<string>",
         "TUPLE(TIMETZ, TUPLE(BIT))": "struct<_1:string,_2:struct<_1:string>>",
     }
     assert {text: spark_type(for_spark(parse_type(text))).simpleString() for text in kinds} == kinds
 
 
-RARE = "e ENUM('b', 'a'), t TIMETZ, b BIT, n TIMESTAMP_NS, s TIMESTAMP_S, a INTEGER[2], p TUPLE(INTEGER, ENUM('x'))"
+RARE = (
+    "e ENUM('b', 'a'), t TIMETZ, b BIT, n TIMESTAMP_NS, s TIMESTAMP_S, a INTEGER[2], p TUPLE(INTEGER, ENUM('x')),"
+    " i BIGNUM"
+)
 VALUES = (
-    "('a', '12:00:00+01', '0101', '2020-01-01 00:00:00.123456789', '2020-01-01 00:00:00', [1, NULL], (1, 'x'))",
-    "(NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+    "('a', '12:00:00+01', '0101', '2020-01-01 00:00:00.123456789', '2020-01-01 00:00:00', [1, NULL], (1, 'x'),"
+    f" '-{'9' * 50}')",
+    "(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
 )
 
 
@@ -142,6 +147,7 @@ def test_rows_of_types_that_spark_has_not(db: everview.Database) -> None:
         "e": "a",
         "t": "12:00:00+01",
         "b": "0101",
+        "i": "-" + "9" * 50,
         "n": "2020-01-01 00:00:00.123456789",
         "s": datetime.datetime(2020, 1, 1),
         "a": [1, None],
@@ -152,15 +158,25 @@ def test_rows_of_types_that_spark_has_not(db: everview.Database) -> None:
 
 def test_types_that_spark_has_not_are_maintained_on_spark(db: everview.Database, spark: SparkSession) -> None:
     db.sql(f"CREATE TABLE t (id INTEGER PRIMARY KEY, {RARE})")
-    db.sql("CREATE MATERIALIZED VIEW v AS SELECT e, p, count(*) AS n, max(t) AS t, min(b) AS b FROM t GROUP BY e, p")
+    db.sql(
+        "CREATE MATERIALIZED VIEW v AS"
+        " SELECT e, p, count(*) AS n, max(t) AS t, min(b) AS b, sum(i) AS i FROM t GROUP BY e, p"
+    )
     db.sql("CREATE MATERIALIZED VIEW w AS SELECT x.id, y.a, y.n FROM t AS x JOIN t AS y ON x.e = y.e AND x.t = y.t")
     with db.maintain(spark, servers=2) as running:
         for number, values in enumerate(VALUES * 2):
             db.sql(f"INSERT INTO t VALUES ({number}, {values[1:]}")
         running.drain(60)
-    assert db.sql("SELECT e, p, n, t, b FROM v ORDER BY e").rows() == [
-        ("a", (1, "x"), 2, datetime.time(12, tzinfo=datetime.timezone(datetime.timedelta(hours=1))), "0101"),
-        (None, None, 2, None, None),
+    assert db.sql("SELECT e, p, n, t, b, i FROM v ORDER BY e").rows() == [
+        (
+            "a",
+            (1, "x"),
+            2,
+            datetime.time(12, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
+            "0101",
+            f"-1{'9' * 49}8",
+        ),
+        (None, None, 2, None, None, None),
     ]
     assert db.view("w").count() == 4
     assert db.verify().right

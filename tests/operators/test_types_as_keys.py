@@ -22,6 +22,7 @@ TYPES: dict[str, tuple[str, ...]] = {
     "TIMESTAMP_NS": ("'2020-01-01 00:00:00.000000001'", "'2020-01-01 00:00:00'", "'1700-01-01 00:00:00.123456789'"),
     "TIMETZ": ("'12:00:00+00'", "'13:00:00+01'", "'11:00:00-01:30'", "'24:00:00+00'", "'00:00:00+00'"),
     "BIT": ("'0'", "'00'", "'1'", "'01'", "'111111111'", "'10101010'"),
+    "BIGNUM": ("'0'", "'-1'", "'255'", "'256'", f"'{'9' * 120}'", f"'-{'9' * 120}'", "CAST(-0.25 AS DOUBLE)"),
     "ENUM('small', 'large', 'a')": ("'small'", "'large'", "'a'"),
     "INTEGER[2]": ("[1, 2]", "[1, NULL]", "[NULL, 1]", "[2, 0]"),
     "TUPLE(INTEGER, VARCHAR)": ("(1, 'a')", "(1, NULL)", "(NULL, 'a')", "(2, '')"),
@@ -104,7 +105,7 @@ def _stored(db: everview.Database, name: str) -> pa.Table:
     return pa.Table.from_batches(list(result.stored_batches()), schema)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TYPES if kind[:3] in ("TIM", "BIT", "ENU") and "[" not in kind])
+@pytest.mark.parametrize("kind", [kind for kind in TYPES if kind.startswith(("TIM", "BI", "ENUM")) and "[" not in kind])
 def test_a_primary_key_of_a_type(kind: str, db: everview.Database) -> None:
     db.sql(f"CREATE TABLE t (x {kind}, n INTEGER, y VARCHAR, PRIMARY KEY (x, n))")
     for at, value in enumerate(TYPES[kind]):
@@ -149,6 +150,9 @@ PAIRS = {
     ("INTEGER[2]", "INTEGER[]"): ("[1, 2]", "[1, NULL]"),
     ("TUPLE(INTEGER, VARCHAR)", "STRUCT(a INTEGER, b VARCHAR)"): ("(1, 'a')", "(NULL, 'b')"),
     ("BIT", "VARCHAR"): ("'01'", "'1'"),
+    ("BIGNUM", "HUGEINT"): ("1", "-1", "256"),
+    ("BIGNUM", "VARCHAR"): ("'1'", "'-256'"),
+    ("BIGNUM", "DOUBLE"): ("1", "-256"),
 }
 
 

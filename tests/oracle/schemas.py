@@ -44,6 +44,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "TIMESTAMP_NS": ("'1969-12-31 23:59:59.999999999'", "'2024-01-01 00:30:00'", "'2024-01-01 00:30:00.000000001'"),
     "TIME WITH TIME ZONE": ("'12:00:00+00'", "'13:00:00+01'", "'24:00:00-02'", "'00:00:00.5+15:59:59'"),
     "BIT": ("'0'", "'00'", "'1'", "'10101010'", "'000000001'"),
+    "BIGNUM": ("0", "1", "-1", "255", "-256", f"'{'9' * 80}'", f"'-1{'0' * 80}'"),
     "ENUM('small', 'large', 'a')": ("'small'", "'large'", "'a'"),
     "INTERVAL": ("'1 month'", "'30 days'", "'1 hour'"),
     "UUID": ("'00000000-0000-0000-0000-000000000001'", "'ffffffff-0000-0000-0000-000000000002'"),
@@ -80,6 +81,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "TIMESTAMP_S": VALUES["TIMESTAMP_S"],
     "TIME WITH TIME ZONE": VALUES["TIME WITH TIME ZONE"],
     "BIT": VALUES["BIT"],
+    "BIGNUM": VALUES["BIGNUM"],
     "ENUM('small', 'large', 'a')": VALUES["ENUM('small', 'large', 'a')"],
     "DOUBLE": ("0.0", "0.125", "'inf'", "'-inf'"),
 }

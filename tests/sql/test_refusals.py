@@ -51,7 +51,6 @@ from tests.sql.samples import checked, namespace, query_of
         ("SELECT address.city FROM people", SqlTypeError, "no field city at line 1, column 16", "zip"),
         ("SELECT id FROM orders UNION SELECT * FROM people", SqlTypeError, "different numbers of columns", None),
         ("SELECT rowid FROM orders", UnknownObjectError, "no column rowid at line 1, column 8", "primary key"),
-        ("SELECT 1::BIGNUM AS e FROM orders", SqlTypeError, "column e has the type BIGNUM", "AS DECIMAL(38,0)"),
         ("SELECT '12:00'::TIME_NS[2] AS a FROM orders", SqlTypeError, "a has the type TIME_NS[2]", "AS TIME[2]"),
         ("SELECT (id, 1::VARIANT) AS pair FROM orders", SqlTypeError, "column pair has the type TUPLE", "JSON"),
         ("FROM (PIVOT orders ON customer IN () USING sum(id))", SqlRefusedError, "has no columns", "IN (value"),

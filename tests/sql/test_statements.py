@@ -324,7 +324,7 @@ def test_text_that_looks_like_sql_stays_text() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *[object(), {1, 2}, {}, {1: 2}, [object()], 1j, 2**128, -(2**127) - 1, "\ud800"],
+        *[object(), {1, 2}, {}, {1: 2}, [object()], 1j, "\ud800"],
         *[decimal.Decimal("NaN"), decimal.Decimal("1E39"), datetime.time(1, tzinfo=ZoneInfo("Europe/Rome"))],
     ],
 )

@@ -101,4 +101,5 @@ def _is_float(call: exp.Expr, select: exp.Select, inputs: Inputs) -> bool:
         if kept:
             probe.set(part, [one.copy() for one in kept] if isinstance(kept, list) else kept.copy())
     found = typer().attempt(to_sql(probe), inputs)
-    return isinstance(found, Described) and found.types[0] in _FLOATS
+    added_as_floats = _FLOATS if called(call) == "sum" else _FLOATS | {str(Kind.BIGNUM)}
+    return isinstance(found, Described) and found.types[0] in added_as_floats

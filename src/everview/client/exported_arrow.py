@@ -10,6 +10,7 @@ readers of a result get the types of ``duckdb.sql(…).to_arrow_table()`` instea
 | UUID, JSON | Arrow's extension types | ``string`` |
 | TIMETZ | 8 bytes | ``string``; DuckDB's ``time64`` drops the offset |
 | BIT | DuckDB's bytes | ``binary``, the same bytes: the number of padding bits, and the bits |
+| BIGNUM | DuckDB's bytes | the same: ``arrow.opaque``, which DuckDB reads as a BIGNUM |
 | TUPLE | a struct without names | a struct of ``element1``, ``element2``, … |
 | ENUM | places of the members | a dictionary of strings |
 

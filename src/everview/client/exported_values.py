@@ -9,7 +9,7 @@ DuckDB raises an error or loses digits: there the values stay exact.
 | ``rows()``: dates and times beyond Python's | text; infinity is Python's last or first | |
 | ``df()``: integers with nulls | ``Int32``, ``Int64``, … | |
 | ``df()``: HUGEINT, DECIMAL | ``float64`` | Python's ints and Decimals if a float rounds one of them |
-| ``df()``: UHUGEINT, TIMETZ, extreme INTERVAL, DATE | | the values of ``rows()`` |
+| ``df()``: UHUGEINT, TIMETZ, BIGNUM, extreme INTERVAL, DATE | | the values of ``rows()`` |
 | ``rows()``: TIMESTAMP_NS | ``datetime`` | a pandas ``Timestamp`` if there are nanoseconds |
 """
 
@@ -42,7 +42,7 @@ Convert = Callable[[Any], Any]
 _EXACT_DIGITS = 15
 """Every decimal number of so many digits comes back from a double as it went in."""
 _EXACT_INTEGER = 1 << 53
-_NEVER_IN_FRAMES = frozenset({Kind.UHUGEINT, Kind.TIMETZ})
+_NEVER_IN_FRAMES = frozenset({Kind.UHUGEINT, Kind.TIMETZ, Kind.BIGNUM})
 """Kinds that DuckDB has no pandas column for."""
 
 

@@ -25,6 +25,7 @@ group travels once per task), from partials to one (after it), and onto the stat
 |---|---|---|
 | count | BIGINT | rows, or rows whose argument is not null |
 | sum | HUGEINT, DECIMAL(38, s) | BOOLEAN, integers of up to 64 bits, DECIMAL of up to 18 digits |
+| sum | BIGNUM | BIGNUM |
 | sum | BLOB | HUGEINT, wider DECIMAL, REAL, DOUBLE, UHUGEINT |
 
 Equal multisets of rows leave equal columns, byte for byte. What a result means, and where it
@@ -43,6 +44,7 @@ import pyarrow.compute as pc
 
 from everview.change.types import BIGINT, BLOB, FLOATS, Kind, Type
 from everview.errors import DefinitionError
+from everview.operators.bignum_sums import BignumSum
 from everview.operators.exact_sum import ExactSum
 from everview.operators.limbs import Groups, Ints, Mask
 from everview.operators.whole_sums import NarrowSum, WideSum
@@ -98,7 +100,7 @@ class Count:
         return pa.array(found)
 
 
-Sum: TypeAlias = NarrowSum | WideSum | ExactSum
+Sum: TypeAlias = NarrowSum | WideSum | BignumSum | ExactSum
 
 
 def accumulator(function: str, argument: Type | None) -> Accumulator:
@@ -120,4 +122,6 @@ def sum_of(argument: Type) -> Sum:
         )
     if argument.kind in FLOATS or argument.kind is Kind.UHUGEINT:
         return ExactSum(argument)
+    if argument.kind is Kind.BIGNUM:
+        return BignumSum()
     return WideSum(argument) if column == BLOB else NarrowSum(argument, column)

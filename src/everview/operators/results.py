@@ -9,6 +9,7 @@ group alone.
 | BOOLEAN | HUGEINT | |
 | integers of up to 64 bits, HUGEINT | HUGEINT | DOUBLE |
 | DECIMAL(p, s) | DECIMAL(38, s) | DOUBLE |
+| BIGNUM | BIGNUM | |
 | REAL, DOUBLE, UHUGEINT | DOUBLE | DOUBLE |
 | TIME, TIMESTAMP, TIMESTAMPTZ | | the same |
 
@@ -40,10 +41,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from everview.change.types import DOUBLE, HUGEINT, Kind, Type, decimal
+from everview.change.types import BIGNUM, DOUBLE, HUGEINT, Kind, Type, decimal
 from everview.errors import DefinitionError
 from everview.operators.accumulators import sum_of
+from everview.operators.bignum_sums import BignumSum
 from everview.operators.exact_sum import ExactSum, Floats
 from everview.operators.limbs import Ints, Mask
 from everview.operators.whole_sums import Words, column_of, outside_digits
@@ -67,6 +70,8 @@ def sum_type(argument: Type) -> Type:
     """The type of a SUM."""
     if isinstance(sum_of(argument), ExactSum):
         return DOUBLE
+    if argument.kind is Kind.BIGNUM:
+        return BIGNUM
     return decimal(38, argument.scale) if argument.kind is Kind.DECIMAL else HUGEINT
 
 
@@ -83,6 +88,10 @@ def result(function: str, argument: Type, total: pa.Array, count: pa.Array) -> R
         if function != "sum":
             floats = np.divide(floats, counts, out=floats, where=~nothing)
         return Result(pa.array(floats, mask=nothing, from_pandas=False), np.zeros(len(counts), np.bool_), message)
+    if isinstance(kept, BignumSum):
+        sums = pc.if_else(pa.array(nothing), pa.scalar(None, pa.binary()), total.storage)
+        exact = pa.ExtensionArray.from_storage(BIGNUM.arrow, sums)
+        return Result(exact, np.zeros(len(counts), np.bool_), message)
     words, overflow = kept.words(total)
     if function == "sum" and argument.kind is Kind.DECIMAL:
         overflow = overflow | outside_digits(words)

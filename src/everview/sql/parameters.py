@@ -7,7 +7,7 @@ cast of one, that stands where the parameter stood.
 Python                 in the tree
 =====================  ====================================================
 None, bool, str        ``NULL``, ``TRUE``, ``'text'``
-int                    a number; past HUGEINT a cast to UHUGEINT
+int                    a number; past HUGEINT a cast to UHUGEINT, else to BIGNUM
 float                  ``CAST('0.1' AS DOUBLE)``; a bare 0.1 would be a DECIMAL
 Decimal                ``CAST('1.50' AS DECIMAL(3, 2))``: the digits it has
 bytes, UUID            casts to BLOB and UUID
@@ -194,7 +194,8 @@ def _integer(value: int) -> exp.Expr:
         return exp.Paren(this=exp.Neg(this=number)) if value < 0 else number
     if 0 <= value < 1 << 128:
         return _cast(str(value), exp.DType.UINT128)
-    raise ValueTypeError("the number is out of the range of every integer type", hint="give it as a Decimal or float")
+    # Python limits how long a text it makes of an int; its decimals have no limit.
+    return _cast(str(decimal.Decimal(value)), exp.DType.BIGNUM)
 
 
 def _decimal(value: decimal.Decimal) -> exp.Expr:

@@ -235,7 +235,6 @@ def storable(column: str, text: str) -> Type:
 _SUBSTITUTES = (
     (r"\bTIMESTAMPTZ_NS\b", "TIMESTAMPTZ"),
     (r"\bTIME_NS\b", "TIME"),
-    (r"\bBIGNUM\b", "DECIMAL(38,0)"),
     (r"\bVARIANT\b", "JSON"),
     (r"\b(UNION|GEOMETRY)\(.*\)|\bGEOMETRY\b", "VARCHAR"),
 )

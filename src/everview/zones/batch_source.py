@@ -14,8 +14,8 @@ Options: ``path``; ``table`` or ``view``; ``epoch`` (of the view's group, of the
 ``frontier``, so that several reads show one state; ``partitions``, at most so many tasks.
 
 Spark has fewer types. Unsigned integers become the next larger ones, those of 128 bits decimals; UUID,
-TIME, TIMETZ, TIMESTAMP_NS, INTERVAL, BIT, ENUM and JSON become texts, arrays lists, and tuples structs
-with the fields ``_1``, ``_2``, ….
+TIME, TIMETZ, TIMESTAMP_NS, INTERVAL, BIT, BIGNUM, ENUM and JSON become texts, arrays lists, and tuples
+structs with the fields ``_1``, ``_2``, ….
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _INSTEAD: Mapping[Kind, Type] = {
     Kind.UHUGEINT: decimal(38),
     **dict.fromkeys((Kind.TIMESTAMP_S, Kind.TIMESTAMP_MS), Type(Kind.TIMESTAMP)),
     **dict.fromkeys((Kind.UUID, Kind.TIME, Kind.INTERVAL, Kind.JSON), Type(Kind.VARCHAR)),
-    **dict.fromkeys((Kind.TIMESTAMP_NS, Kind.TIMETZ, Kind.BIT, Kind.ENUM), Type(Kind.VARCHAR)),
+    **dict.fromkeys((Kind.TIMESTAMP_NS, Kind.TIMETZ, Kind.BIT, Kind.BIGNUM, Kind.ENUM), Type(Kind.VARCHAR)),
 }
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from everview.change.types import (
     BIGINT,
+    BIGNUM,
     BIT,
     BLOB,
     BOOLEAN,
@@ -53,7 +54,7 @@ _SAME = {
     for one in (
         BOOLEAN, TINYINT, SMALLINT, INTEGER, BIGINT, HUGEINT, UTINYINT, USMALLINT, UINTEGER, UBIGINT, UHUGEINT,
         REAL, DOUBLE, VARCHAR, BLOB, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, TIMESTAMP_S, TIMESTAMP_MS,
-        TIMESTAMP_NS, TIMETZ, BIT, INTERVAL, UUID, JSON,
+        TIMESTAMP_NS, TIMETZ, BIT, BIGNUM, INTERVAL, UUID, JSON,
     )
 }  # fmt: skip
 _OTHERS = {

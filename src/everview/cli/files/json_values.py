@@ -12,6 +12,7 @@ One sentence: what JSON has is itself, and what it has not is text, or a list of
 | BLOB | text in hexadecimal |
 | INTERVAL | ``[months, days, nanoseconds]`` |
 | BIT, ENUM | text |
+| BIGNUM | text, so that nothing is rounded; integers are read too |
 | UUID, JSON | text; a value that is no text is read as the JSON it is |
 | lists, arrays and tuples, structs | lists, objects |
 | maps | objects, their keys as text; lists of pairs where keys are nested |

@@ -20,6 +20,7 @@ from everview.cli.files.intervals import IN_FILES, from_file, to_parts
 from everview.client.exported_arrow import NUMBERS, PARTS, PLAIN
 from everview.client.result import ResultColumn
 from everview.errors import DefinitionError, InputError
+from everview.store.columns import to_python
 from everview.store.rewriting import Rewrite
 
 GROUP = 100_000
@@ -28,7 +29,17 @@ GROUP_BYTES = 128 << 20
 """Bytes that make a row group of fewer rows."""
 _TYPES = b"everview:types"
 """Where the metadata of a file holds the SQL types of its columns."""
-_IN_FILES = Rewrite(NUMBERS | PLAIN | {Kind.INTERVAL: (lambda _: IN_FILES, to_parts)}, parts=PARTS)
+
+
+def _digits(array: pa.Array, sql: Type) -> pa.Array:
+    """BIGNUMs as the texts that DuckDB writes into Parquet files."""
+    return pa.array(to_python(array, sql), pa.string())
+
+
+_IN_FILES = Rewrite(
+    NUMBERS | PLAIN | {Kind.INTERVAL: (lambda _: IN_FILES, to_parts), Kind.BIGNUM: (lambda _: pa.string(), _digits)},
+    parts=PARTS,
+)
 
 
 class ParquetReader:

@@ -12,7 +12,7 @@ from functools import cache
 
 from sqlglot import exp
 
-from everview.change.types import Kind, Type
+from everview.change.types import BIGNUM, DOUBLE, Kind, Type
 from everview.plan.build.context import Context, field_column, text_of
 from everview.plan.build.scopes import as_sort, inside
 from everview.plan.collations import is_collated
@@ -23,6 +23,7 @@ from everview.sql.outer_aggregates import WRAPPERS
 from everview.sql.settings import connect
 
 SUMS = frozenset({"count", "sum", "avg", "mean"})
+AVERAGES = frozenset({"avg", "mean"})
 EXTREMES = frozenset({"min", "max"})
 COUNTS = frozenset({"count", "count_star", "approx_count_distinct", "regr_count"})
 """Zero over nothing; every other aggregate is null there."""
@@ -117,6 +118,8 @@ def aggregate(context: Context, relation: Relation, tree: exp.Expr, name: str) -
     condition = context.condition(filter_, relation) if filter_ is not None else None
     plain = not order and not isinstance(inner, exp.WithinGroup) and len(arguments) <= 1
     plain = plain and not any(map(is_collated, made))
+    if plain and function in AVERAGES and made and made[0].type == BIGNUM:  # DuckDB adds them as DOUBLE
+        made[0] = Expr(f"CAST({made[0].sql} AS DOUBLE)", DOUBLE)
     way = _way(function, made[: len(arguments)]) if plain else Way.GENERAL
     kind = context.one(sql, relation).type
     field = Field(name, kind, nullable=function not in COUNTS)

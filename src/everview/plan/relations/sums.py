@@ -9,6 +9,7 @@ whatever the number of rows, so that taking rows away again always leaves the ex
 | TIME, TIMESTAMP, TIMESTAMPTZ | HUGEINT | for AVG: 64 bits of microseconds |
 | DECIMAL of up to 18 digits | DECIMAL(38, scale) | 10^18 times 2^63 rows have 37 digits |
 | HUGEINT, wider DECIMAL | BLOB | as many digits as it takes |
+| BIGNUM | BIGNUM | as many digits as it takes |
 | REAL, DOUBLE, UHUGEINT | BLOB | as many digits as it takes; DuckDB adds UHUGEINT as DOUBLE |
 
 The averages of DATE and INTERVAL have no such column: their groups are evaluated again.
@@ -16,7 +17,7 @@ The averages of DATE and INTERVAL have no such column: their groups are evaluate
 
 from __future__ import annotations
 
-from everview.change.types import BLOB, HUGEINT, INTEGERS, Kind, Type, decimal
+from everview.change.types import BIGNUM, BLOB, HUGEINT, INTEGERS, Kind, Type, decimal
 
 NARROW_DIGITS = 18
 MOMENTS = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
@@ -30,6 +31,8 @@ def kept_as(argument: Type) -> Type | None:
             return decimal(38, argument.scale)
         case Kind.DECIMAL | Kind.HUGEINT | Kind.UHUGEINT | Kind.REAL | Kind.DOUBLE:
             return BLOB
+        case Kind.BIGNUM:
+            return BIGNUM
         case kind if kind is Kind.BOOLEAN or kind in INTEGERS or kind in MOMENTS:
             return HUGEINT
     return None
