@@ -58,7 +58,8 @@ def _nested() -> dict[str, tuple[str, ...]]:
         found[f"TUPLE({kind}, VARCHAR)"] = (f"({casts[-1]}, 'x')", "(NULL, 'y')")
         found[f"STRUCT(a {kind}, b INTEGER)"] = (f"{{'a': {casts[0]}, 'b': NULL}}", "{'a': NULL, 'b': 1}")
         found[f"MAP(VARCHAR, {kind})"] = ("MAP([], [])", f"MAP {{'x': {casts[-1]}, 'y': NULL}}")
-        if kind not in ("REAL", "DOUBLE"):  # NaN is another key every time in Python
+        # NaN is another key every time in Python, and DuckDB cannot fetch a BIGNUM as a key.
+        if kind not in ("REAL", "DOUBLE", "BIGNUM"):
             found[f"MAP({kind}, INTEGER)"] = (f"MAP {{{casts[0]}: 1}}",)
     found["STRUCT(a HUGEINT[], b MAP(UUID, INTERVAL[]))[]"] = (
         "[{'a': [1::HUGEINT, NULL], 'b': MAP {'00000000-0000-0000-0000-000000000001'::UUID: [INTERVAL 2 MONTH]}}]",

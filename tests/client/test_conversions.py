@@ -112,7 +112,7 @@ def _holds(kind: Type, wanted: Kind) -> bool:
     return kind.kind is wanted or any(_holds(child, wanted) for _, child in kind.children)
 
 
-INEXACT = (Kind.HUGEINT, Kind.UHUGEINT, Kind.DECIMAL, Kind.TIMETZ)
+INEXACT = (Kind.HUGEINT, Kind.UHUGEINT, Kind.DECIMAL, Kind.TIMETZ, Kind.BIGNUM)
 """Kinds that DuckDB has floats, or nothing, for."""
 
 
