@@ -21,8 +21,9 @@ from sqlglot import exp
 
 from everview.change.types import Kind
 from everview.errors import EverviewError, SqlError, SqlSyntaxError, SqlTypeError
+from everview.sql.copies import copied
 from everview.sql.dialects import DEFAULT, reader, to_sql
-from everview.sql.namespace import Relation, nearest
+from everview.sql.namespace import Relation, fold, nearest
 from everview.sql.positions import error_at, offset_of
 from everview.sql.typer import Described, Failure, typer
 from everview.sql.unknown import unknown_at
@@ -39,7 +40,9 @@ def refusal(failure: Failure, tree: exp.Expr, sql: str, text: str, relations: Se
     offset, width = _place(node, failure, tree, text)
     message = failure.message.replace("INTEGER_LITERAL", "INTEGER").replace("STRING_LITERAL", "VARCHAR")
     if failure.subtype == "COLUMN_NOT_FOUND" or re.search(_NO_COLUMN, message):
-        return _unknown_column(failure, text, offset, width, _columns_around(node, relations))
+        qualified = _NOT_IN_TABLE.search(message)
+        columns = _columns_around(node, relations, qualified[1] if qualified else None)
+        return _unknown_column(failure, text, offset, width, columns)
     found = re.match(rf"Referenced table {_QUOTED} not found", message)
     if found:
         tables = re.findall(_QUOTED, message)[1:]
@@ -171,7 +174,7 @@ def _unknown_column(
     name = _name(failure)
     where = f" in {qualified[1]}" if qualified else ""
     near = nearest(name, columns)
-    if near is not None and near.lower() == name.lower():
+    if near is not None and near.lower() == name.lower() and not qualified:
         return error_at(
             SqlError,
             text,
@@ -187,19 +190,28 @@ def _unknown_column(
     return unknown_at(text, offset, f"there is no column {name}{where}", width=width, hint=hint)
 
 
-def _columns_around(node: exp.Expr | None, relations: Sequence[Relation]) -> list[str]:
-    """The columns that can be named where a node stands, as far as DuckDB can be asked."""
+def _columns_around(node: exp.Expr | None, relations: Sequence[Relation], table: str | None) -> list[str]:
+    """The columns that can be named where a node stands, of one table or of all, as far as DuckDB can be asked."""
     inputs = {relation.name: [(column.name, column.type) for column in relation.columns] for relation in relations}
     select = node.parent_select if node is not None else None
     while isinstance(select, exp.Select):
-        probe = exp.Select(expressions=[exp.Star()])
+        probe = exp.Select(expressions=[exp.Star() if table is None else exp.column(exp.Star(), table, quoted=True)])
         for key in ("from_", "joins"):
             probe.set(key, select.args.get(key))
-        found = typer().attempt(to_sql(probe.copy()), inputs)
+        probe = copied(probe)
+        for join in probe.args.get("joins") or ():
+            if join.args.get("on"):  # it may be what is wrong
+                join.set("on", exp.true())
+        found = typer().attempt(to_sql(probe), inputs)
         if isinstance(found, Described):
             return list(dict.fromkeys(found.names))
         select = select.parent_select
-    return [column.name for relation in relations for column in relation.columns]
+    return [
+        column.name
+        for relation in relations
+        if table is None or fold(relation.name) == fold(table)
+        for column in relation.columns
+    ]
 
 
 def _missing(failure: Failure, text: str, offset: int | None, width: int) -> EverviewError:
