@@ -22,7 +22,7 @@ import duckdb
 import pyarrow as pa
 
 from everview.store.registering import register, unregister
-from tests.strangers.extraction import Extract, connect, limited, quoted
+from tests.strangers.extraction import Extract, Table, connect, limited, quoted
 from tests.strangers.histories import History
 from tests.strangers.statements import bare, is_query, words_of
 
@@ -31,7 +31,7 @@ ROWS = 20_000
 PERMUTATIONS = 64
 """Orders of the rows in which a question is asked again whose answer is not that of a view."""
 _LIMIT = re.compile(
-    r"\s(?:limit\s+(?P<limit>\d+)(?:\s+offset\s+(?P<offset>\d+))?|offset\s+\d+)\s*;?\s*$", re.IGNORECASE
+    r"\s(?:limit\s+\d+(?:\.\d+)?\s*(?:%|percent)?(?:\s+offset\s+\d+)?|offset\s+\d+)\s*;?\s*$", re.IGNORECASE
 )
 _ORDER = re.compile(r"\border\s+by\b(?![^()]*\))", re.IGNORECASE)
 """Outside of parentheses."""
@@ -263,14 +263,18 @@ class Oracle:
             if table.name.lower() in read
             and not self.connection.execute(f"SELECT 1 FROM {quoted(table.name)} LIMIT 1").fetchall()
         ]
+        return bool(empty) and any(self._fails_with(query, empty, value) for value in ("NULL", "'1'"))
+
+    def _fails_with(self, query: str, empty: Iterable[Table], value: str) -> bool:
+        """Whether the query has no answer with one row of such values in tables that are empty."""
         self.connection.execute("BEGIN")
         try:
             for table in empty:
-                nulls = ", ".join(["NULL"] * len(table.columns))
-                self.connection.execute(f"INSERT INTO {quoted(table.name)} VALUES ({nulls})")
+                values = ", ".join(f"TRY_CAST({value} AS {kind})" for _, kind in table.columns)
+                self.connection.execute(f"INSERT INTO {quoted(table.name)} VALUES ({values})")
             self.answer(query)
         except NoAnswerError:
-            return bool(empty)
+            return True
         except duckdb.Error:
             return False
         finally:

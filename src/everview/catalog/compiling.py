@@ -48,7 +48,7 @@ def define_view(
     relation = compiled.named
     return ViewDefinition(
         name=statement.name,
-        sql=statement.words.text if compiled.verbatim and statement.words else statement.sql,
+        sql=compiled.words or statement.sql,
         group=group,
         depends_on=names.depends_on,
         options=dict(statement.options if options is None else options),
@@ -59,7 +59,7 @@ def define_view(
         bag=relation.bag,
         order=tuple(Ordering(one.by.sql, one.descending, one.nulls_first) for one in compiled.order),
         seen=names.seen,
-        words="" if statement.words is None else statement.words.text,
+        words=compiled.words or ("" if statement.words is None else statement.words.text),
         verbatim=compiled.verbatim,
     ), compiled
 

@@ -24,10 +24,10 @@ import pyarrow as pa
 from everview.change.schema import ROW_ID, Column
 from everview.change.types import INTEGERS, SIGNED, UUID, VARCHAR, Kind, Type
 from everview.check.asking import asking, whole
-from everview.sql.namespace import Relation
+from everview.sql.namespace import Relation, fold
 from everview.store.fitting import fit
 
-ROUNDS = 6
+ROUNDS = 7
 """Epochs of a history."""
 MILD, PLAIN = 1, 2
 """Levels of a sample: 0 has extremes, 1 has none, 2 has only texts that look like numbers or dates."""
@@ -35,6 +35,9 @@ LEVELS = (0, MILD, PLAIN)
 
 _ROWS = {1: 40, 2: 24, 3: 14, 4: 10, 5: 8}
 """Rows of a table, by how many a query reads: it may cross them all."""
+_ORDERS = re.compile(r"\border\s+by\b(.*?)(?:\)|\blimit\b|\brows\b|\brange\b|;|$)", re.IGNORECASE | re.DOTALL)
+_UNTIED, _FEW = 16, 4
+"""Rows of a table that do not tie in what the query is ordered by, and how many values they have in other columns."""
 _LITERALS = re.compile(r"'((?:[^']|'')*)'|(?<![\w.])(\d+(?:\.\d+)?)(?![\w.])")
 _MOST_LITERALS = 12
 
@@ -94,7 +97,7 @@ class _Sampled:
         """A row that is not there, or that takes the place of one that is; with ``first``, under that value of its
         key."""
         self.made += 1
-        row = [self._value(place, chance) for place in range(len(self.columns))]
+        row = [self.value(place, chance) for place in range(len(self.columns))]
         if first is not None:
             row[self.key[0]] = first
         return self.keyed(row, self.made)
@@ -107,11 +110,11 @@ class _Sampled:
         ]
         return number if self.relation.bag else tuple(row[place] for place in self.key), tuple(row)
 
-    def _value(self, place: int, chance: random.Random) -> int:
+    def value(self, place: int, chance: random.Random, near: int | None = None) -> int:
         column, pool = self.columns[place], self.pools[place]
         if not len(pool):
             return -1
-        near = min(self.near, len(pool))
+        near = min(near or self.near, len(pool))
         if place in self.key and self.relation.kind == "table":
             return chance.randrange(near if len(self.key) > 1 and chance.random() < 0.7 else len(pool))
         if column.nullable and chance.random() < self.nulls:
@@ -121,6 +124,15 @@ class _Sampled:
             return chance.randrange(len(pool))
         return min(chance.randrange(near), chance.randrange(near))
 
+    def different(self, place: int, chance: random.Random) -> list[int]:
+        """Values of a column, no two alike, in any order."""
+        try:
+            found = list({repr(value): number for number, value in enumerate(self.pools[place].to_pylist())}.values())
+        except (OverflowError, ValueError):  # values that Python has not
+            found = list(range(len(self.pools[place])))
+        chance.shuffle(found)
+        return found
+
     def changed(self, row: tuple[int, ...], chance: random.Random) -> tuple[int, ...]:
         """The row with other values under its key: all of them, or only one, which is often null then."""
         places = [place for place in range(len(row)) if place not in self.key]
@@ -128,9 +140,9 @@ class _Sampled:
             place = chance.choice(places)
             is_null = self.columns[place].nullable and chance.random() < 3 * self.nulls
             return tuple(
-                (-1 if is_null else self._value(at, chance)) if at == place else value for at, value in enumerate(row)
+                (-1 if is_null else self.value(at, chance)) if at == place else value for at, value in enumerate(row)
             )
-        return tuple(self._value(at, chance) if at in places else value for at, value in enumerate(row))
+        return tuple(self.value(at, chance) if at in places else value for at, value in enumerate(row))
 
 
 class Sample:
@@ -145,24 +157,27 @@ class Sample:
         near = max(3, self._most // 2 if len(relations) < 3 else self._most // 3)
         self._tables = [_sampled(one, literals, real.get(one.name), level, near) for one in relations]
         self._real = real
+        self._ordering = _ordering(text)
         self.rows = 0
         """How many have come so far."""
 
     def rounds(self) -> Iterator[Round]:
-        """Rows come; then some come, change and go, in all tables and in one alone; in between a table is emptied. In
-        the end there are few nulls left, behind which other values may have been hidden all the time."""
+        """Rows come; then some come, change and go, in all tables and in one alone; in between a table is emptied. Then
+        there are few nulls left, behind which other values may have been hidden all the time. In the end no two rows
+        tie in what the query is ordered by, so that an ORDER BY, in a subquery too, is an order of all rows."""
         yield self._round([self._filled(table) for table in self._tables])
         last = len(self._tables) - 1
-        for number in range(1, ROUNDS):
-            emptied = number % max(last + 1, 1) if number == ROUNDS - 2 else -1
+        for number in range(1, ROUNDS - 1):
+            emptied = number % max(last + 1, 1) if number == ROUNDS - 3 else -1
             alone = {2: last, 3: 0}.get(number) if last > 0 else None
-            if number == ROUNDS - 1:
+            if number == ROUNDS - 2:
                 for table in self._tables:
                     table.nulls = 0
             yield self._round([
                 table.rows if alone not in (None, place) else self._changed(table, place == emptied)
                 for place, table in enumerate(self._tables)
             ])  # fmt: skip
+        yield self._round([self._untied(table) for table in self._tables])
 
     def _round(self, after: Sequence[dict[object, tuple[int, ...]]]) -> Round:
         comes, goes, rows = {}, {}, {}
@@ -194,6 +209,25 @@ class Sample:
             now[key] = table.changed(now[key], self._chance)
         self._add(table, now, max(self._most // 2, len(now)) + max(2, self._most // 6))
         return dict(list(now.items())[-1:]) if table.is_one_row else now
+
+    def _untied(self, table: _Sampled) -> dict[object, tuple[int, ...]]:
+        """New rows whose values differ in the columns that the query is ordered by, or in all, as far as there are
+        several values."""
+        places = range(len(table.columns))
+        ordering = [place for place in places if fold(table.columns[place].name) in self._ordering]
+        values = {place: table.different(place, self._chance) for place in ordering or places}
+        values = {place: found for place, found in values.items() if len(found) > 2}
+        count = min([1 if table.is_one_row else self._most, _UNTIED, *map(len, values.values())])
+        return dict(
+            table.keyed(
+                [
+                    values[place][number] if place in values else table.value(place, self._chance, _FEW)
+                    for place in places
+                ],
+                -1000 - number,
+            )
+            for number in range(count)
+        )
 
     def _add(self, table: _Sampled, rows: dict[object, tuple[int, ...]], most: int) -> None:
         """Draw rows, the early keys first, until there are so many; some take the place of others."""
@@ -257,6 +291,11 @@ def _joined(parts: Sequence[pa.Array], kind: Type) -> pa.Array:
 
 
 # ------------------------------------------------------------------ values
+
+
+def _ordering(text: str) -> frozenset[str]:
+    """The words behind every ORDER BY of a text, up to the next parenthesis or clause."""
+    return frozenset(fold(word) for part in _ORDERS.findall(text) for word in re.findall(r"\w+", part))
 
 
 def _literals(text: str) -> list[str]:

@@ -223,10 +223,10 @@ class _History:
             return ""
         if duck.agree(columns, expected, found):
             return ""
-        if self._is_settled(duck, columns, one, expected, found):
-            return ""
         others = self._in_other_orders(one, columns, expected)
         if any(duck.differ(names, expected, other) for other in others):
+            if self._is_settled(duck, columns, one, expected, found):
+                return ""
             counts = {len(expected), *map(len, others)}
             return "" if len(found) in counts or len(counts) > 1 else _words(expected, found)
         return _words(expected, found)

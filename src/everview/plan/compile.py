@@ -47,7 +47,7 @@ from everview.sql.namespace import Namespace, nearest
 from everview.sql.options import ROUNDS
 from everview.sql.parse import parse
 from everview.sql.positions import offset_of, otherwise_at
-from everview.sql.statements import CreateIndex, CreateMaterializedView
+from everview.sql.statements import CreateIndex, CreateMaterializedView, OwnWords
 from everview.sql.trust import is_trusted
 from everview.sql.typer import Columns, typer
 from everview.sql.words import worded
@@ -89,6 +89,8 @@ class CompiledView:
     """The query with every name resolved, where it has a plan."""
     verbatim: str = ""
     """Why it is maintained by evaluating the user's own words, if it is."""
+    words: str = ""
+    """These words."""
 
     @property
     def named(self) -> namespace.Relation:
@@ -163,6 +165,7 @@ def _compiled(
 
 UNREAD = "a query that only DuckDB reads"
 READ_OTHERWISE = "a query that DuckDB reads otherwise than Everview"
+SUBQUERY_ORDER = "a query that depends on the order of a subquery's rows behind a join, a group or a window"
 DIFFERS = "a query whose plan differs from DuckDB's answer"
 
 
@@ -187,9 +190,17 @@ def in_own_words(
     built = verbatim(query, typer(), view.source, words.start, reason)
     relation, order = _renamed(view, built)
     _refuse_notices(view, built.notices, on_reevaluation)
-    uses = tuple(source.name for source in query.uses)
     return CompiledView(
-        view.name, view.text, relation, relation.shown, order, built.notices, uses, sources=query.uses, verbatim=reason
+        view.name,
+        view.text,
+        relation,
+        relation.shown,
+        order,
+        built.notices,
+        tuple(source.name for source in query.uses),
+        sources=query.uses,
+        verbatim=reason,
+        words=words.text,
     )
 
 
@@ -197,6 +208,9 @@ def _planned(
     view: CreateMaterializedView, names: Namespace, trace: Trace | None, on_reevaluation: OnReevaluation
 ) -> CompiledView:
     view, checked = _checked(view, names)
+    if checked.has_unwritten_order:
+        words = view.words or OwnWords(to_sql(checked.tree))
+        return in_own_words(replace(view, words=words), names, SUBQUERY_ORDER, on_reevaluation)
     built = build(checked, typer(), view.source, int(view.options.get("recursion_limit", ROUNDS)))
     relation, order = _renamed(view, built)
     if trace is not None:

@@ -12,7 +12,8 @@ The steps, in order:
 3. DuckDB says which columns of which types the query has, or why it has none
    (:mod:`everview.sql.typer`, :mod:`everview.sql.refusals`);
 4. columns are tied to their sources (:mod:`everview.sql.scopes`);
-5. WITH TIES becomes a rank (:mod:`everview.sql.ties`).
+5. WITH TIES becomes a rank (:mod:`everview.sql.ties`);
+6. what takes its rows in the order of a subquery says so (:mod:`everview.sql.inherited_orders`).
 
 For ``SELECT customer, sum(amount) FROM orders GROUP BY 1`` the columns are
 ``(('customer', Type('INTEGER')), ('sum(amount)', Type('DOUBLE')))``.
@@ -31,6 +32,7 @@ from everview.sql.calls import is_aggregate
 from everview.sql.constants import Resolved, mark_constants, template, with_constants
 from everview.sql.dialects import to_sql, too_deep
 from everview.sql.expand import WHOLE, expanded
+from everview.sql.inherited_orders import with_inherited_orders
 from everview.sql.known_parts import refuse_unknown_parts
 from everview.sql.namespace import Namespace, Relation, fold
 from everview.sql.open_orders import OpenOrder, open_orders
@@ -71,6 +73,8 @@ class Checked:
     order: tuple[ReadOrder, ...]
     """The ORDER BY of a query without LIMIT."""
     open_orders: tuple[OpenOrder, ...]
+    has_unwritten_order: bool = False
+    """Whether something in it depends on an order that only DuckDB knows, for a subquery gives it."""
 
     @property
     def wholes(self) -> tuple[exp.Expr, ...]:
@@ -112,9 +116,9 @@ def _check(
     _refuse_row_ids(tree, uses, text)
     mark_ties(tree, text)
     resolved, columns = _resolved(query, tree, uses, text, words, rehearsed=not allow_volatile)
-    resolved = write_ties(resolved, text)
+    resolved, written = with_inherited_orders(write_ties(resolved, text))
     assert isinstance(resolved, exp.Query)
-    return Checked(resolved, columns, uses, _read_order(resolved), open_orders(resolved, text))
+    return Checked(resolved, columns, uses, _read_order(resolved), open_orders(resolved, text), not written)
 
 
 _KNOWN: dict[tuple[object, ...], Resolved] = {}
