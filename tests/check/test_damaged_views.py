@@ -139,3 +139,19 @@ def test_a_record_that_cannot_be_read(db: everview.Database) -> None:
     report = db.verify()
     assert report.view("w").verdict is Verdict.RIGHT
     assert report.view("v").verdict is Verdict.WRONG and "cannot be read" in report.view("v").reason
+
+
+def test_rows_with_moments_that_python_has_not_are_named(db: everview.Database) -> None:
+    db.sql("CREATE TABLE m (t TIMESTAMP PRIMARY KEY, d DATE, n INTEGER)")
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT t, d FROM m")
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT d, list(t ORDER BY t) AS ts, count(*) AS c FROM m GROUP BY d")
+    db.sql("INSERT INTO m VALUES ('infinity', '-infinity', 1), ('290000-01-01', 'infinity', 2)")
+    db.flush()
+    earlier = held(db)
+    db.sql("INSERT INTO m VALUES ('-infinity', 'infinity', 3); UPDATE m SET d = '5000-01-01 (BC)' WHERE n = 1")
+    db.flush()
+    assert db.verify(state=True).right
+    damage(db, earlier)
+    report = db.verify(state=True)
+    assert {view.name for view in report.views if view.verdict is Verdict.WRONG} >= {"v", "w", "VIEW v", "VIEW w"}
+    assert "infinity" in str(report)

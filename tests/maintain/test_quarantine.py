@@ -132,3 +132,18 @@ def damage(k: Kept, node: int) -> None:
         txn.put(keys[-1], bytes(block))
 
     k.store._handle.core.base.update(work)
+
+
+@pytest.mark.parametrize("moment", ["infinity", "-infinity", "290000-01-01", "0500-01-01 (BC)"])
+def test_rows_with_moments_that_python_has_not_are_set_aside_and_go(k: Kept, moment: str) -> None:
+    k.sql("CREATE TABLE m (id INTEGER PRIMARY KEY, t TIMESTAMPTZ, d DATE[])")
+    k.sql(f"INSERT INTO m VALUES (1, '2024-01-01', []), (2, '{moment}', ['2024-01-01', 'infinity'])")
+    k.sql(create("v", "SELECT id, CAST(CAST(d AS VARCHAR) || CAST(t AS VARCHAR) AS INTEGER) AS n FROM m"))
+    turns(k)
+    assert {one.values["m.id"] for one in found(k)} == {"1", "2"}
+    (beyond,) = (one for one in found(k) if one.values["m.id"] == "2")
+    assert beyond.values["m.t"].startswith(moment.partition(" ")[0])
+    assert beyond.values["m.d"] == "[2024-01-01, infinity]"
+    k.sql("DELETE FROM m WHERE id = 2")
+    turns(k)
+    assert {one.values["m.id"] for one in found(k)} == {"1"}

@@ -28,6 +28,7 @@ from everview.errors import EverviewError
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.members import TAG, members_of
 from everview.operators.quarantine import recorded
+from everview.operators.readable import readable
 from everview.operators.runner import Runner
 from everview.operators.stored import LONGEST_KEY, Keys, StoredBags, StoredRecords
 from everview.plan.maintenance import Role, Shape, State, Step
@@ -255,11 +256,12 @@ class _Told:
     def _record(self, key: bytes, value: bytes) -> dict[str, Any]:
         assert isinstance(self._stored, StoredRecords)
         try:
-            row = self._stored.table_of(pa.array([key], BINARY), pa.array([value], BINARY)).to_pylist()[0]
+            row = self._stored.table_of(pa.array([key], BINARY), pa.array([value], BINARY))
+            found = {name: readable(row[name])[0] for name in row.column_names}
         except (EverviewError, pa.ArrowException, ValueError, IndexError) as error:
             return {"record": value.hex(), "unreadable": str(error)}
         names = self._stored.key_names
-        return {name: found for name, found in row.items() if name not in names}
+        return {name: value for name, value in found.items() if name not in names}
 
     def rows(self, kind: str, rows: BagRows, chosen: pa.Array, counts: pa.Array | None) -> Iterator[Oddity]:
         assert isinstance(self._stored, StoredBags)
@@ -269,7 +271,7 @@ class _Told:
             try:
                 columns = self._stored.columns(entry)
                 names = (found.name for found in self._state.fields)
-                row = {name: column[0].as_py() for name, column in zip(names, columns, strict=True)}
+                row = {name: readable(column)[0] for name, column in zip(names, columns, strict=True)}
             except (EverviewError, pa.ArrowException, ValueError, IndexError):
                 row = {"entry": entry[0].as_py().hex()}
             held = {"count": count}
@@ -290,7 +292,7 @@ class _Told:
         try:
             columns = self._keys.decode(pa.array([key], BINARY)) if len(key) < LONGEST_KEY else []
             names = (part.name for part in self._state.key)
-            return found | {name: column[0].as_py() for name, column in zip(names, columns, strict=True)}
+            return found | {name: readable(column)[0] for name, column in zip(names, columns, strict=True)}
         except (EverviewError, pa.ArrowException, ValueError, IndexError):
             return found | {"key": key.hex()}
 

@@ -22,6 +22,7 @@ from everview.errors import DamagedEntryError
 from everview.operators.evaluation import one_array
 from everview.operators.lookalikes import one_look
 from everview.operators.members import Numbers
+from everview.operators.readable import readable
 from everview.operators.stored import StoredRecords
 from everview.operators.work import Work
 from everview.store.contract import Bytes, Deletes, Puts
@@ -79,7 +80,9 @@ class Copies:
     def _check(self, after: Counts, values: list[pa.Array]) -> None:
         wrong = np.flatnonzero((after < 0).any(1))
         if len(wrong):
-            shown = {n: column[int(wrong[0])].as_py() for n, column in zip(self.stored.key_names, values, strict=True)}
+            at = int(wrong[0])
+            named = zip(self.stored.key_names, values, strict=True)
+            shown = {name: readable(column[at : at + 1])[0] for name, column in named}
             raise DamagedEntryError(
                 f"{self.stored.state.name}: more rows {shown} go than were there",
                 detail="what is counted does not fit its changes",

@@ -34,6 +34,7 @@ from everview.operators.flow import together
 from everview.operators.limbs import Mask
 from everview.operators.members import MEMBER
 from everview.operators.parts import numbered
+from everview.operators.readable import readable
 from everview.operators.stored import StoredRecords
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
@@ -176,7 +177,7 @@ class PreAggregationWorker(StepWorker):
         counts = columns[self._rows].fill_null(0).to_numpy()
         if len(counts) and counts.min() < 0:
             row = int(np.argmin(counts))
-            group = {name: partials[f"k{n}"][row].as_py() for n, name in enumerate(self.key_names)}
+            group = {name: readable(partials[f"k{n}"][row : row + 1])[0] for n, name in enumerate(self.key_names)}
             raise DamagedEntryError(
                 f"{self.stored.state.name}: the group {group} would have {int(counts[row])} rows",
                 detail="more rows were taken from it than it had",

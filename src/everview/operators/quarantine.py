@@ -32,6 +32,7 @@ import pyarrow as pa
 from everview.change.entries import WEIGHT
 from everview.change.frontier import Frontier
 from everview.operators.members import MEMBER, TAG, tags_of
+from everview.operators.readable import readable
 from everview.plan.maintenance import MaintenancePlan, Step, restricted
 from everview.store.contract import Deletes, Puts, Records, StateTable
 from everview.store.ragged import BINARY
@@ -92,7 +93,7 @@ class Quarantine:
         chosen = rows.take(pa.array(numbers))
         weights = chosen[WEIGHT].to_pylist()
         names = [name for name in chosen.column_names if name not in (WEIGHT, MEMBER)]
-        columns = [[_text(value) for value in chosen[name].to_pylist()] for name in names]
+        columns = [[_text(value) for value in readable(chosen[name])] for name in names]
         tags = self._tags(step, chosen, source)
         for row, (number, weight) in enumerate(zip(numbers, weights, strict=True)):
             values = {name: column[row] for name, column in zip(names, columns, strict=True)}

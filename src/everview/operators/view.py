@@ -24,6 +24,7 @@ from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import condensed
 from everview.operators.members import MEMBER
+from everview.operators.readable import readable
 from everview.operators.stored import StoredRecords
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
@@ -63,7 +64,7 @@ class ViewWorker(StepWorker):
             twice = counts.filter(pc.greater(counts.field("counts"), 1))
             if len(twice):
                 row = changes.filter(pc.equal(keys, twice[0]["values"]))
-                shown = {name: row[name][0].as_py() for name in self.stored.key_names}
+                shown = {name: readable(row[name][:1])[0] for name in self.stored.key_names}
                 break
         else:
             shown = {}
