@@ -107,3 +107,35 @@ def test_another_dialect_means_the_same(db: everview.Database) -> None:
     query = "SELECT array_agg(a.n) FROM (SELECT * FROM t ORDER BY u DESC) a JOIN t b ON a.u = b.u"
     db.sql(f"CREATE MATERIALIZED VIEW v AS {query}", dialect="postgres")
     assert list(shown(db)) == answers(query)
+
+
+LISTS = "CREATE TABLE t (id INTEGER PRIMARY KEY, l INTEGER[], j JSON)"
+LIST_WRITES = (
+    """INSERT INTO t VALUES (1, [3, 1, 2], '{"b": 1, "a": 2}'), (2, [9, 8], '{"z": 1, "c": 2}'), (3, NULL, NULL)""",
+    """UPDATE t SET l = [4, NULL, 0] WHERE id = 3; UPDATE t SET j = '{"y": 0, "x": 0}' WHERE id = 1""",
+    "DELETE FROM t WHERE id = 2",
+)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, list(x) FROM (SELECT id, unnest(l) AS x FROM t) GROUP BY id",
+        "SELECT id, list(x) FROM t, unnest(l) AS q(x) GROUP BY id",
+        "SELECT id, (SELECT list(x) FROM (SELECT unnest(l) AS x)) AS y FROM t",
+        "SELECT id, (SELECT list(x * 2) FROM unnest(l) AS q(x) WHERE x > 1) AS y FROM t",
+        "SELECT id, (SELECT x FROM unnest(l) AS q(x) LIMIT 1) AS y FROM t",
+        "SELECT id, (SELECT list(x) FROM (VALUES (id), (5), (1)) AS v(x)) AS y FROM t",
+        "SELECT (SELECT json_group_object(k, k) FROM (SELECT unnest(json_keys(j)) AS k)) AS y FROM t",
+    ],
+)
+def test_the_order_of_a_list_is_kept(tmp_path: Path, query: str) -> None:
+    with everview.open(tmp_path / "store", durability="none") as db, duckdb.connect() as duck:
+        db.sql(LISTS)
+        duck.execute(LISTS)
+        db.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+        for write in LIST_WRITES:
+            db.sql(write)
+            db.flush()
+            expected = duck.execute(f"{write}; {query}").fetchall()
+            assert Counter(map(repr, db.view("v").scan().rows())) == Counter(map(repr, expected))

@@ -28,6 +28,7 @@ import duckdb
 from everview.change.schema import Column
 from everview.change.types import Kind, Type
 from everview.check.report import Difference
+from everview.sql.fetching import fetched
 
 DIGITS = 9
 """In which computed DOUBLEs agree; half as many of a REAL."""
@@ -114,7 +115,7 @@ class Comparison:
         order = f" ORDER BY {', '.join(map(quoted, key))}" if key else ""
         for kind, table, side in (("missing", _MISSING, "m"), ("extra", _EXTRA, "e")):
             rest = f"SELECT * FROM {table} WHERE rowid NOT IN (SELECT {side} FROM {_PAIRS})"
-            for values in connection.execute(f"{rest}{order} LIMIT {self.samples}").fetchall():
+            for values in fetched(connection, f"{rest}{order} LIMIT {self.samples}"):
                 row = dict(zip(names, values, strict=True))
                 told = {"expected": row} if kind == "missing" else {"shown": row}
                 yield Difference(kind, {name: row[name] for name in key}, **told)
@@ -123,10 +124,10 @@ class Comparison:
         pairs = f"{_PAIRS} AS p JOIN {_MISSING} AS m ON m.rowid = p.m JOIN {_EXTRA} AS e ON e.rowid = p.e"
         order = f" ORDER BY {', '.join(f'm.{quoted(name)}' for name in key)}" if key else ""
         asked = f"SELECT {', '.join([*both, *same])} FROM {pairs} WHERE NOT p.close{order} LIMIT {self.samples}"
-        for values in connection.execute(asked).fetchall():
+        for values in fetched(connection, asked):
             expected, shown, equal = (values[at * len(names) : (at + 1) * len(names)] for at in range(3))
             row = dict(zip(names, expected, strict=True))
-            other = [name for name, is_same in zip(names, equal, strict=True) if not is_same]
+            other = [name for name, is_same in zip(names, equal, strict=True) if is_same not in (True, "true")]
             found = dict(zip(names, shown, strict=True))
             yield Difference(
                 "differing",

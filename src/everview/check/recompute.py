@@ -24,6 +24,7 @@ from everview.check.compare import Compared, Comparison, quoted
 from everview.check.exact_sums import define_exact_sums
 from everview.check.queries import Question, ViewQuery
 from everview.errors import EverviewError
+from everview.sql.fetching import fetched
 from everview.sql.settings import connect
 from everview.store.contract import Table
 from everview.store.registering import register, unregister
@@ -257,13 +258,12 @@ class Workspace:
 
     def rows(self, recomputed: Recomputed) -> list[tuple[object, ...]]:
         """All rows that a view should have, as Python's values."""
-        found: list[tuple[object, ...]] = self._connection.execute(f"FROM {recomputed.table}").fetchall()
-        return found
+        return fetched(self._connection, f"FROM {recomputed.table}")
 
     def forget(self, one: Maintained) -> None:
         """Let go of a view's rows."""
         if isinstance(self._known.pop(one.id, None), Recomputed):
-            self._connection.execute(f"DROP TABLE main.{_own(one)}")
+            self._connection.execute(f"DROP TABLE IF EXISTS main.{_own(one)}")
             for in_words in (True, False):
                 self._connection.execute(f"DROP SCHEMA IF EXISTS {_schema(one, in_words)} CASCADE")
 

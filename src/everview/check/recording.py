@@ -37,6 +37,7 @@ from everview.check.queries import ViewQuery
 from everview.check.recompute import Workspace
 from everview.check.verify import Kept, chosen
 from everview.errors import DefinitionError
+from everview.sql.fetching import fetched
 from everview.sql.settings import connect
 from everview.store.contract import Snapshot
 from everview.store.registering import register
@@ -73,7 +74,7 @@ class Recording:
             if not self._seen or self._seen[-1][0] != commit.epoch:
                 with connect() as connection:
                     register(connection, "shown", self._kept.rows(one, snapshot))
-                    rows = connection.sql("FROM shown").fetchall()
+                    rows = fetched(connection, "FROM shown")
                 shown = by_key(ViewQuery(one, definitions), rows)
                 self._seen.append((commit.epoch, commit.frontier, shown))
 

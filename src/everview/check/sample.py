@@ -345,7 +345,10 @@ _BY_KIND: dict[Kind, tuple[Sequence[str], Sequence[str]]] = {
         ),
         (),
     ),
-    Kind.JSON: (("""'{"a": 1}'""", "'[1, 2]'", "'1'", """'{"a": null}'"""), ("'null'", """'"x"'""")),
+    Kind.JSON: (
+        ("""'{"a": 1}'""", "'[1, 2]'", "'1'", """'{"a": null}'"""),
+        ("'null'", """'"x"'""", """'{"z": 1, "a": [2], "m": null, "b": "x"}'"""),
+    ),
 }
 """Values of a kind: those that are always there, and extremes."""
 

@@ -28,6 +28,7 @@ import duckdb
 
 from everview.change.types import Type, parse_type
 from everview.errors import DefinitionError, SqlTypeError
+from everview.sql.fetching import fetched
 from everview.sql.settings import closed_at_exit, connect
 
 Columns: TypeAlias = tuple[tuple[str, Type], ...]
@@ -120,7 +121,7 @@ class Typer:
             self._enter(self._schema_of(inputs))
             for before in ("EXPLAIN ", *([""] if run else [])):
                 try:
-                    self._connection.execute(f"{before}{sql}").fetchall()
+                    self._connection.execute(f"{before}{sql}").complete()
                 except duckdb.Error as error:
                     failure = _failure(error, before, sql)
                     if failure.kind in _FATAL:
@@ -139,10 +140,10 @@ class Typer:
         """The value of a constant expression; a :class:`Failure` where it has none."""
         with self._lock:
             try:
-                row = self._connection.execute(f"SELECT {sql}").fetchone()
+                ((found,),) = fetched(self._connection, f"SELECT {sql}")
             except duckdb.Error as error:
                 return _failure(error, "SELECT ", sql)
-            return row[0] if row else None
+            return found
 
     def functions(self) -> tuple[tuple[str, str, str, str], ...]:
         """DuckDB's functions: name, type, stability, and what a macro stands for."""

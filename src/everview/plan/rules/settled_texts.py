@@ -4,8 +4,9 @@ One sentence: wherever the text depends on the order of rows that its ORDER BY d
 key of those rows is appended, so that it has one answer.
 
 The rows of a SELECT are told apart by the keys of what it reads: the key of an input, all columns of
-anything else; those of a grouped SELECT by the group's columns, those of DISTINCT and of set operations
-by the shown ones. Where the order goes depends on the construct::
+anything else, but for the elements of one list, which come in their order; those of a grouped SELECT by the
+group's columns, those of DISTINCT and of set operations by the shown ones. Where the order goes depends on the
+construct::
 
     SELECT id FROM t LIMIT 10 PERCENT             SELECT id FROM t ORDER BY t.id LIMIT 10 PERCENT
     SELECT first(x) FROM t                        SELECT first(x ORDER BY t.id) FROM t
@@ -103,11 +104,29 @@ def _places(query: exp.Query) -> list[str]:
 
 def _source_keys(query: exp.Select, node: Reevaluate) -> list[str]:
     first = query.args.get("from_")
-    if first is None:
+    if first is None or _is_sequence(query):
         return []
     joins = [*(first.this.args.get("joins") or ()), *(query.args.get("joins") or ())]
     read = [first.this, *(join.this for join in joins if join.kind.upper() not in ("SEMI", "ANTI"))]
     return [key for source in read for key in _keys_of(source, node)]
+
+
+def _is_sequence(query: exp.Expr) -> bool:
+    """Whether all rows of a SELECT come from one list, VALUES or series, which has an order already."""
+    if not isinstance(query, exp.Select) or query.args.get("joins") or query.args.get("laterals"):
+        return False
+    first = query.args.get("from_")
+    source = None if first is None else first.this
+    if isinstance(source, exp.Subquery):
+        below = source.this
+        plain = isinstance(below, exp.Select) and not below.args.get("distinct") and not _is_grouped(below)
+        return plain and not source.args.get("joins") and _is_sequence(below)
+    if source is None:
+        return query.find(exp.Unnest, exp.Explode) is not None
+    made = isinstance(source, exp.Unnest | exp.Values) or (
+        isinstance(source, exp.Table) and bool(source.find(exp.Func))
+    )
+    return made and not source.args.get("joins")
 
 
 def _keys_of(source: exp.Expr, node: Reevaluate) -> Iterator[str]:
