@@ -53,3 +53,21 @@ def test_a_view_may_have_the_name_of_a_query_inside_it(db: everview.Database) ->
     db.sql(f"CREATE MATERIALIZED VIEW v (v) AS {query}")
     db.sql("CREATE MATERIALIZED VIEW w AS SELECT * FROM v0")
     assert db.sql("SELECT * FROM v, w").rows() == [(0, 0)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH q AS (WITH t AS (SELECT 5 AS n) SELECT n FROM main.t) SELECT * FROM q",
+        "WITH t AS (SELECT n + 1 AS n FROM main.t) SELECT * FROM t",
+        "SELECT main.t.n FROM main.t",
+    ],
+)
+def test_a_table_named_with_its_schema_is_the_table(db: everview.Database, query: str) -> None:
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    db.sql("INSERT INTO t VALUES (11, 5)")
+    db.flush()
+    with duckdb.connect() as duck:
+        expected = duck.execute(f"{TABLES}; INSERT INTO t VALUES (11, 5); {query}").fetchall()
+    assert sorted(db.view("v").scan().rows(), key=repr) == sorted(expected, key=repr)
+    assert db.verify("v").right

@@ -171,6 +171,13 @@ class _Reading:
             if fold(name) not in defined:
                 raise self._error(node, f"there is no table or view {name}")
             return
+        if schema and fold(name) in defined:
+            raise self._error(
+                node,
+                f"{schema}.{name} cannot be evaluated as it stands",
+                why="a WITH query has the name of the table too",
+                hint="give the WITH query another name",
+            )
         self.qualified |= bool(schema)
         if relation.kind != "named query":
             self.uses.setdefault(fold(relation.name), relation)
