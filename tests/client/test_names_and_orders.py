@@ -71,3 +71,39 @@ def test_a_table_named_with_its_schema_is_the_table(db: everview.Database, query
         expected = duck.execute(f"{TABLES}; INSERT INTO t VALUES (11, 5); {query}").fetchall()
     assert sorted(db.view("v").scan().rows(), key=repr) == sorted(expected, key=repr)
     assert db.verify("v").right
+
+
+_JOINS = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+
+
+@pytest.mark.parametrize(
+    "joins",
+    [
+        *(f"a {one} b USING (k) {other} c USING (k)" for one in _JOINS for other in _JOINS),
+        "a FULL JOIN b USING (k) FULL JOIN c USING (k) RIGHT JOIN d USING (k)",
+        "a RIGHT JOIN b USING (k) FULL JOIN c USING (k) LEFT JOIN d USING (k)",
+        "a NATURAL RIGHT JOIN c NATURAL LEFT JOIN d",
+        "a RIGHT JOIN b USING (k, n) LEFT JOIN c USING (k)",
+        "a RIGHT JOIN b USING (k) SEMI JOIN c USING (k)",
+        "a FULL JOIN b USING (k) ANTI JOIN c USING (k)",
+        "a RIGHT JOIN b ON a.k = b.k LEFT JOIN c ON a.k = c.k",
+    ],
+)
+def test_joins_by_using_compare_with_what_the_joins_before_have_made(db: everview.Database, joins: str) -> None:
+    tables = "CREATE TABLE a (k INT, n INT); CREATE TABLE b (k INT, n INT); CREATE TABLE c (k INT, m INT)"
+    tables += "; CREATE TABLE d (k INT, l INT)"
+    writes = (
+        "INSERT INTO a VALUES (2, 2), (4, 4), (NULL, 1); INSERT INTO c VALUES (3, 5), (4, 6), (6, 7), (NULL, 1)",
+        "INSERT INTO b VALUES (1, 1), (NULL, 0), (3, 4), (4, 4); INSERT INTO d VALUES (3, 9), (5, 9), (6, 9)",
+        "DELETE FROM a WHERE k = 4; INSERT INTO b VALUES (6, 6); UPDATE c SET k = 1 WHERE k = 3",
+    )
+    db.sql(tables)
+    notices = db.sql(f"CREATE MATERIALIZED VIEW v AS SELECT * FROM {joins}").notices
+    assert not notices
+    with duckdb.connect() as duck:
+        duck.execute(tables)
+        for write in writes:
+            db.sql(write)
+            db.flush()
+            expected = duck.execute(f"{write}; SELECT * FROM {joins}").fetchall()
+            assert sorted(db.view("v").scan().rows(), key=repr) == sorted(expected, key=repr)

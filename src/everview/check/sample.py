@@ -97,7 +97,7 @@ class _Sampled:
         """A row that is not there, or that takes the place of one that is; with ``first``, under that value of its
         key."""
         self.made += 1
-        row = [self.value(place, chance) for place in range(len(self.columns))]
+        row = [self._value(place, chance) for place in range(len(self.columns))]
         if first is not None:
             row[self.key[0]] = first
         return self.keyed(row, self.made)
@@ -110,11 +110,11 @@ class _Sampled:
         ]
         return number if self.relation.bag else tuple(row[place] for place in self.key), tuple(row)
 
-    def value(self, place: int, chance: random.Random, near: int | None = None) -> int:
+    def _value(self, place: int, chance: random.Random) -> int:
         column, pool = self.columns[place], self.pools[place]
         if not len(pool):
             return -1
-        near = min(near or self.near, len(pool))
+        near = min(self.near, len(pool))
         if place in self.key and self.relation.kind == "table":
             return chance.randrange(near if len(self.key) > 1 and chance.random() < 0.7 else len(pool))
         if column.nullable and chance.random() < self.nulls:
@@ -140,9 +140,9 @@ class _Sampled:
             place = chance.choice(places)
             is_null = self.columns[place].nullable and chance.random() < 3 * self.nulls
             return tuple(
-                (-1 if is_null else self.value(at, chance)) if at == place else value for at, value in enumerate(row)
+                (-1 if is_null else self._value(at, chance)) if at == place else value for at, value in enumerate(row)
             )
-        return tuple(self.value(at, chance) if at in places else value for at, value in enumerate(row))
+        return tuple(self._value(at, chance) if at in places else value for at, value in enumerate(row))
 
 
 class Sample:
@@ -212,22 +212,23 @@ class Sample:
 
     def _untied(self, table: _Sampled) -> dict[object, tuple[int, ...]]:
         """New rows whose values differ in the columns that the query is ordered by, or in all, as far as there are
-        several values."""
+        several values. Each table has some of the values only: rows find a partner in one, and not in another."""
         places = range(len(table.columns))
-        ordering = [place for place in places if fold(table.columns[place].name) in self._ordering]
-        values = {place: table.different(place, self._chance) for place in ordering or places}
-        values = {place: found for place, found in values.items() if len(found) > 2}
-        count = min([1 if table.is_one_row else self._most, _UNTIED, *map(len, values.values())])
-        return dict(
-            table.keyed(
-                [
-                    values[place][number] if place in values else table.value(place, self._chance, _FEW)
-                    for place in places
-                ],
-                -1000 - number,
-            )
+        ordering = [place for place in places if fold(table.columns[place].name) in self._ordering] or places
+        values = [table.different(place, self._chance) for place in places]
+        values = [found[: max(3, 2 * len(found) // 3)] for found in values]
+        most = [len(values[place]) for place in ordering if len(values[place]) > 2]
+        count = min([1 if table.is_one_row else self._most, _UNTIED, *most])
+        rows = [
+            [
+                values[place][number]
+                if place in ordering and len(values[place]) > 2
+                else self._chance.choice(values[place][:_FEW] or [-1])
+                for place in places
+            ]
             for number in range(count)
-        )
+        ]
+        return dict(table.keyed(row, -1000 - number) for number, row in enumerate(rows))
 
     def _add(self, table: _Sampled, rows: dict[object, tuple[int, ...]], most: int) -> None:
         """Draw rows, the early keys first, until there are so many; some take the place of others."""

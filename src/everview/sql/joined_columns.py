@@ -9,6 +9,8 @@ one of two; all but full joins can do with a plain column, which is what keys ar
 | right | the right side's |
 | full | the first of both that is not null |
 
+So is what the next join by USING compares with, where sqlglot takes the first table that has such a column.
+
 An as-of join by USING has its inequality in the last column, which sqlglot takes for one more
 equality: the left side's is at least the right side's.
 """
@@ -17,6 +19,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+BY_NAMES = "by_names"
+"""The mark of a join that was written with USING or NATURAL."""
 AS_OF = "as_of_using"
 """The mark of an as-of join that was written with USING."""
 
@@ -25,13 +29,16 @@ def joined_columns(select: exp.Select) -> None:
     """Replace the coalesces that sqlglot made for USING, which have no place in the text."""
     joins = [join for join in select.find_all(exp.Join) if join.parent_select is select]
     sides = {join.alias_or_name: join.side for join in joins}
+    made: dict[str, list[exp.Expr]] = {}
     for join in joins:
+        if join.meta.pop(BY_NAMES, False):
+            _compare(join, made)
         _as_of(join)
     for coalesce in list(select.find_all(exp.Coalesce)):
         parts = [coalesce.this, *coalesce.expressions]
-        made = "start" not in coalesce.meta and all(isinstance(part, exp.Column) for part in parts)
+        ours = "start" not in coalesce.meta and all(isinstance(part, exp.Column) for part in parts)
         if (
-            not made
+            not ours
             or len({part.name for part in parts}) != 1
             or not {part.table for part in parts[1:]} <= sides.keys()
         ):
@@ -44,8 +51,27 @@ def joined_columns(select: exp.Select) -> None:
             elif side == "RIGHT":
                 kept = [part]
         if len(kept) < len(parts):
-            first, *others = (part.copy() for part in kept)
-            coalesce.replace(exp.Coalesce(this=first, expressions=others) if others else first)
+            coalesce.replace(_first(kept))
+
+
+def _compare(join: exp.Join, made: dict[str, list[exp.Expr]]) -> None:
+    """Have a join compare with the columns that earlier ones have made, and add its own."""
+    on = join.args.get("on")
+    for equal in list(on.flatten()) if isinstance(on, exp.And) else [on] if on is not None else []:
+        if not isinstance(equal, exp.EQ) or not isinstance(equal.expression, exp.Column):
+            continue
+        right = equal.expression
+        left = made.get(right.name) or [equal.this.copy()]
+        if right.name in made:
+            equal.set("this", _first(left))
+        side = join.side.upper()
+        made[right.name] = [right] if side == "RIGHT" else [*left, right] if side == "FULL" else left
+
+
+def _first(columns: list[exp.Expr]) -> exp.Expr:
+    """The first of some columns that is not null."""
+    first, *others = (column.copy() for column in columns)
+    return exp.Coalesce(this=first, expressions=others) if others else first
 
 
 def _as_of(join: exp.Join) -> None:

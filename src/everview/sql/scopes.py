@@ -46,7 +46,7 @@ from everview.sql.copies import copied
 from everview.sql.dialects import to_sql
 from everview.sql.expand import WHOLE
 from everview.sql.grouping import grouping, order_by_all
-from everview.sql.joined_columns import AS_OF, joined_columns
+from everview.sql.joined_columns import AS_OF, BY_NAMES, joined_columns
 from everview.sql.macros import macros
 from everview.sql.method_calls import method_calls
 from everview.sql.named_windows import named_windows
@@ -214,8 +214,9 @@ def _fold(tree: exp.Expr) -> None:
     """Names in lower case, so that equal ones are equal; fields of structs keep their spelling,
     which is part of the type."""
     for node in tree.walk(prune=lambda node: isinstance(node, exp.DataType)):
-        if isinstance(node, exp.Join) and node.method == "ASOF" and node.args.get("using"):
-            node.meta[AS_OF] = True
+        if isinstance(node, exp.Join) and (node.args.get("using") or node.method == "NATURAL"):
+            node.meta[BY_NAMES] = True
+            node.meta[AS_OF] = node.method == "ASOF"
         if isinstance(node, exp.Identifier) and not isinstance(node.parent, exp.PropertyEQ | exp.Kwarg):
             node.set("this", fold(node.name))
     for node in list(tree.find_all(exp.Unnest, exp.Table)):
