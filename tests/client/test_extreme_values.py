@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import everview
+from everview.errors import EverviewError
 from tests.check.damage import damage, held
 
 
@@ -63,3 +64,11 @@ def test_verify_shows_as_text_what_python_has_not(db: everview.Database) -> None
     assert db.verify("v").right
     damage(db, earlier)
     assert "170000000 years" in str(db.verify("v")) and not db.verify("v").right
+
+
+def test_a_constant_that_cannot_be_held_is_refused(db: everview.Database) -> None:
+    with pytest.raises(EverviewError, match="the query cannot be evaluated"):
+        db.sql(
+            "CREATE MATERIALIZED VIEW v AS SELECT INTERVAL '2147483647 months 2147483647 days 2562047788 hours' AS x"
+        )
+    assert not db.catalog.views()

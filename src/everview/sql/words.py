@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from everview.errors import EverviewError, SqlError, SqlRefusedError
 from everview.sql.calls import aggregate_names
+from everview.sql.long_intervals import carried
 from everview.sql.namespace import Namespace, Relation, fold
 from everview.sql.own_parse import Json, nodes, parse_tree
 from everview.sql.positions import error_at
@@ -86,7 +87,8 @@ def worded(
     described = typer().attempt(bare, numbered)
     if isinstance(described, Failure):
         raise error_at(SqlError, text, start, "the query cannot be evaluated", why=described.message.partition("\n")[0])
-    failure = None if allow_volatile else typer().rehearse(bare, numbered, run=not _makes_rows(tree))
+    held = carried(bare, [kind for _, kind in described.typed()])  # as the rows of a view are held
+    failure = None if allow_volatile else typer().rehearse(held, numbered, run=not _makes_rows(tree))
     if failure is not None:
         raise error_at(SqlError, text, start, "the query cannot be evaluated", why=failure.message.partition("\n")[0])
     own = typer().attempt(words, inputs)  # SELECT * of a query gives equal names other ones
