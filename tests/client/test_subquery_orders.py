@@ -34,6 +34,7 @@ WRITTEN = [
     "SELECT list(n) FROM (SELECT n FROM t ORDER BY n DESC NULLS FIRST, u)",
     "SELECT list(c) FROM (SELECT count(*) AS c FROM t GROUP BY g ORDER BY g DESC)",
     "SELECT list(n) FROM (SELECT DISTINCT n FROM t ORDER BY n DESC)",
+    'SELECT list("__order_1") FROM (SELECT n AS "__order_1", g AS "__order_2" FROM t ORDER BY u DESC)',
     "SELECT list(n) FROM (SELECT n FROM t WHERE g = 1 UNION ALL SELECT g FROM t ORDER BY 1)",
     "SELECT list(n) FROM (SELECT n FROM t ORDER BY u DESC LIMIT 3)",
     "SELECT list(n) FROM (SELECT n, row_number() OVER (ORDER BY u) AS r FROM t ORDER BY r DESC)",

@@ -1,4 +1,4 @@
-"""Values for people: in messages, in what is set aside, in what verify finds.
+"""Values for people: in messages, in the quarantine, in what verify finds.
 
 One sentence: a value is Python's, or, where Python has none (``infinity``, years before 1 and after 9999), the
 text that DuckDB writes.

@@ -15,6 +15,7 @@ them stands between an ORDER BY and what depends on it, the order cannot be writ
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -147,7 +148,8 @@ def _exported(key: exp.Expr, query: exp.Expr, source: exp.Subquery) -> str:
     distinct = query.args.get("distinct")
     if not isinstance(query, exp.Select) or (distinct is not None and distinct.args.get("on") is None):
         raise _Unwritten
-    name = f"{ORDER}{len(outputs)}"
+    taken = {one.lower() for one in names}
+    name = next(one for number in itertools.count(1) if (one := f"{ORDER}{number}") not in taken)
     query.select(exp.alias_(copied(key), name, quoted=True), copy=False)
     return name
 

@@ -1,7 +1,7 @@
 """Refused values: what a checker raises, and the words for it.
 
-One sentence: a checker (:mod:`everview.store.values`) raises :class:`Refused` with the reason, and whoever calls it
-knows the table, the column and the key.
+One sentence: a checker (:mod:`everview.store.values`) raises :class:`Refused` with the reason, and its caller
+adds the table, the column and the key.
 """
 
 from __future__ import annotations
