@@ -73,13 +73,6 @@ def test_a_broken_marker_is_refused(tmp_path: Path, text: str) -> None:
         everview.open(tmp_path)
 
 
-def test_an_interrupted_creation_is_begun_anew(tmp_path: Path) -> None:
-    everview.open(tmp_path).close()
-    (tmp_path / "everview.json").unlink()
-    with everview.open(tmp_path) as db:
-        assert db.tables() == ()
-
-
 @pytest.mark.parametrize("option", [{"durability": "maybe"}, {"nodes": 0}, {"shards": 0}, {"shards": 65}])
 def test_options_that_make_no_sense_are_refused(tmp_path: Path, option: dict[str, object]) -> None:
     with pytest.raises(InputError):

@@ -19,29 +19,37 @@ import lmdb
 
 from everview.errors import InputError, NotAStoreError
 from everview.store.embedded import layout
-from everview.store.embedded.durability import MODES, Cut, Durability, locked, recover
+from everview.store.embedded.creation import (
+    Finding,
+    finish_creation,
+    make_directory,
+    plan_creation,
+    remove_interrupted,
+    survey,
+    tidy,
+)
+from everview.store.embedded.durability import MODES, Cut, Durability, locked, recover, upgrade
 from everview.store.embedded.environment import FULL_SIZE, Environment, Transaction, forked
+from everview.store.embedded.identity import write_identity
 from everview.store.embedded.times import Times
 from everview.store.embedded.topology import found_topology
 
 T = TypeVar("T")
 
-_OURS = {layout.LOCK, layout.DURABLE, layout.BASE, layout.MARKER, layout.MARKER + ".new"}
-
 
 class Core:
     """The environments of a store and their durability."""
 
-    def __init__(self, directory: Path, settings: layout.Settings, map_size: int) -> None:
+    def __init__(self, directory: Path, marker: layout.Marker, map_size: int) -> None:
         self.directory = directory
-        self.settings = settings
+        self.settings = settings = marker.settings
         self.base = Environment(directory / layout.BASE, map_size)
         self.shards = tuple(
             Environment(directory / layout.shard_name(number), map_size) for number in range(settings.shards)
         )
         shards = {layout.shard_name(number): shard for number, shard in enumerate(self.shards)}
         cut = Cut(self.base, shards, layout.BASE)
-        self.durability = Durability(directory, {layout.BASE: self.base, **shards}, cut)
+        self.durability = Durability(directory, marker.id, {layout.BASE: self.base, **shards}, cut)
         self.users = 0
         self.times = Times()
 
@@ -83,23 +91,13 @@ def acquire(directory: Path, settings: layout.Settings | None, map_size: int = F
     with _guard:
         directory = directory.absolute()
         if settings is not None:
-            _make_directory(directory)
-        found = layout.read_settings(directory)
+            make_directory(directory)
         directory = directory.resolve()
         if directory in _inherited:
             raise forked(directory)
         core = _open.get((os.getpid(), directory))
         if core is None or core.durability.gone:  # whoever has the one that is gone keeps it
-            if found is None:
-                _refuse(directory, creating=settings is not None)
-            with open(directory / layout.LOCK, "ab", opener=layout.private) as file, locked(file):
-                found = layout.read_settings(directory)
-                if found is None:
-                    assert settings is not None
-                    core = _create(directory, settings, map_size)
-                else:
-                    recover(directory)
-                    core = Core(directory, found, map_size)
+            core = _open_files(directory, settings, map_size)
             _open[os.getpid(), directory] = core
         core.users += 1
         return core
@@ -115,43 +113,48 @@ def release(core: Core) -> None:
             core.close()
 
 
-def _make_directory(directory: Path) -> None:
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise NotAStoreError(f"{directory} is a file, not the directory of a store") from None
-
-
-def _refuse(directory: Path, *, creating: bool) -> None:
+def _open_files(directory: Path, settings: layout.Settings | None, map_size: int) -> Core:
     """Nothing is created over what is not a store, or where no store was asked for."""
-    if not directory.is_dir():
-        raise NotAStoreError(f"there is no store in {directory}", hint="open it with create=True to make one")
-    foreign = sorted(
-        entry.name
-        for entry in directory.iterdir()
-        if entry.name.removesuffix("-lock") not in _OURS and not entry.name.startswith("state-")
-    )
-    if foreign or not creating:
+    finding = survey(directory)
+    if settings is None and finding is not Finding.STORE:
         raise NotAStoreError(
-            f"{directory} is not a store",
-            detail=f"it holds {foreign[0]}" if foreign else f"it has no {layout.MARKER}",
-            hint="name an empty or new directory with create=True",
+            f"there is no store in {directory}",
+            detail=f"it has no {layout.MARKER}",
+            hint="open it with create=True to make one",
         )
+    with open(directory / layout.LOCK, "ab", opener=layout.private) as file, locked(file):
+        finding = survey(directory)  # another process may have created it, or removed it
+        if finding is not Finding.STORE:
+            if settings is None:
+                raise NotAStoreError(f"the store in {directory} was removed")
+            if finding is Finding.INTERRUPTED:
+                remove_interrupted(directory)
+            return _create(directory, settings, map_size)
+        marker = layout.read_marker(directory)
+        if marker is None:
+            raise NotAStoreError(f"the store in {directory} was removed")
+        tidy(directory)
+        recover(directory, marker)
+        if not marker.id:
+            marker = upgrade(directory, marker)
+        return Core(directory, marker, map_size)
 
 
 def _create(directory: Path, settings: layout.Settings, map_size: int) -> Core:
-    """Make the files, then the durable point, then the marker that says they are whole. What
-    an interrupted creation left behind is removed first."""
-    directory.chmod(0o700)
-    for entry in directory.iterdir():
-        if entry.name != layout.LOCK:
-            entry.unlink()
-    core = Core(directory, settings, map_size)
-    for shard in core.shards:
-        shard.update(lambda transaction: transaction.put(b"\0", b""))
-    core.base.update(lambda transaction: found_topology(transaction, settings.nodes))
-    core.durability.first_point()
-    layout.write_settings(directory, settings)
+    """Make the files, then the durable point, then the marker that says they are whole."""
+    marker = plan_creation(directory, settings)
+    core = Core(directory, marker, map_size)
+    try:
+        for name in settings.files:
+            write_identity(directory / name, marker)
+        for shard in core.shards:
+            shard.update(lambda transaction: transaction.put(b"\0", b""))
+        core.base.update(lambda transaction: found_topology(transaction, settings.nodes))
+        core.durability.first_point()
+        finish_creation(directory, marker)
+    except BaseException:
+        core.close()
+        raise
     return core
 
 

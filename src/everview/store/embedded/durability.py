@@ -40,7 +40,9 @@ import contextlib
 import fcntl
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
@@ -49,8 +51,10 @@ import lmdb
 
 from everview.errors import NotAStoreError, StoreError
 from everview.store.embedded.environment import Environment, Transaction, closed
-from everview.store.embedded.layout import DURABLE, LOCK, private
-from everview.store.embedded.points import Point, read_meta, read_point, restore, write_point
+from everview.store.embedded.identity import problems, write_identity, write_stamp
+from everview.store.embedded.layout import DURABLE, LOCK, RESTORE, Marker, private, write_marker
+from everview.store.embedded.meta_pages import read_meta, restore
+from everview.store.embedded.points import TAG, Point, read_point, write_point
 from everview.store.embedded.snapshots import EVENTS
 
 T = TypeVar("T")
@@ -77,8 +81,9 @@ def boot_id() -> str:
 class Durability:
     """Makes durable points for one process's handle on a store."""
 
-    def __init__(self, directory: Path, files: Mapping[str, Environment], cut: Cut) -> None:
+    def __init__(self, directory: Path, store_id: str, files: Mapping[str, Environment], cut: Cut) -> None:
         self._directory = directory
+        self._store_id = store_id
         self._files = files
         self._cut = cut
         self._lock_file: IO[bytes] = open(directory / LOCK, "ab", opener=private)  # noqa: SIM115
@@ -191,11 +196,15 @@ class Durability:
             number = last.number if last else 0
             boot = boot_id()
             stale = [name for name, (txn, _) in metas.items() if last is None or last.metas[name][0] != txn]
+            sizes = {name: environment.path.stat().st_size for name, environment in self._files.items()}
             for name in stale:
                 self._files[name].sync()
             if stale or last is None or last.boot != boot:
                 number += 1
-                write_point(self._directory, Point(number, boot, metas))
+                point = Point(number, boot, metas, sizes, self._store_id, os.urandom(TAG))
+                write_point(self._directory, point)
+                for name in stale:
+                    write_stamp(self._files[name].descriptor, point)
         except BaseException:
             _abort(pins)
             raise
@@ -331,18 +340,35 @@ def locked(file: IO[bytes]) -> Iterator[None]:
         fcntl.flock(file, fcntl.LOCK_UN)
 
 
-def recover(directory: Path) -> bool:
-    """After a reboot, take every file back to the durable point. The caller holds the lock
-    and no process has the files open in this boot. Returns whether something was lost."""
+def recover(directory: Path, marker: Marker) -> bool:
+    """Compare the files with each other, and after a reboot take every file back to the durable point. The caller
+    holds the lock, and no process has the files open in this boot. Returns whether something was lost."""
     point = read_point(directory)
     if point is None:
         raise NotAStoreError(
-            f"the store in {directory} has no durable point", hint=f"restore the file {DURABLE} from a backup"
+            f"the store in {directory} has no durable point", detail=f"{DURABLE} is missing or damaged", hint=RESTORE
         )
-    if point.boot == boot_id():
+    boot = boot_id()
+    rebooted = point.boot != boot
+    for problem in problems(directory, marker, point, rebooted=rebooted):
+        raise problem
+    if not rebooted:
         return False
     lost = False
     for name, (number, meta) in point.metas.items():
         lost |= restore(directory / name, number, meta)
-    write_point(directory, Point(point.number + 1, boot_id(), point.metas))
+    write_point(directory, replace(point, number=point.number + 1, boot=boot))
     return lost
+
+
+def upgrade(directory: Path, marker: Marker) -> Marker:
+    """Give the files of a store of format 1 their identities. The caller holds the lock. The marker is written last:
+    what was interrupted before is done again, with another id."""
+    upgraded = Marker(marker.settings, uuid.uuid4().hex)
+    for name in upgraded.settings.files:
+        write_identity(directory / name, upgraded)
+    point = read_point(directory)
+    assert point is not None
+    write_point(directory, replace(point, number=point.number + 1, store=upgraded.id))
+    write_marker(directory, upgraded)
+    return upgraded

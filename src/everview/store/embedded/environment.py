@@ -61,8 +61,8 @@ class Environment:
         self.path = path
         self._size = max(map_size, SMALLEST)
         self._env = self._open()
-        self._turn_file: IO[bytes] = path.open("rb")
-        self._turn_descriptor = self._turn_file.fileno()
+        self._file: IO[bytes] = path.open("r+b", buffering=0)
+        self.descriptor = self._file.fileno()
         self._turn = threading.Lock()
         self._gate = threading.Condition()
         self._inside = 0
@@ -112,7 +112,7 @@ class Environment:
     def close(self) -> None:
         self.gone = partial(closed, self.path.parent)
         self._env.close()
-        self._turn_file.close()
+        self._file.close()
 
     def abandon(self) -> None:
         """In a forked child: LMDB must not be touched, not even to close it, for what it holds
@@ -170,13 +170,13 @@ class Environment:
     def _take_turn(self) -> None:
         self._turn.acquire()
         try:
-            fcntl.flock(self._turn_descriptor, fcntl.LOCK_EX)
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX)
         except BaseException:
             self._turn.release()
             raise
 
     def _end_turn(self) -> None:
-        fcntl.flock(self._turn_descriptor, fcntl.LOCK_UN)
+        fcntl.flock(self.descriptor, fcntl.LOCK_UN)
         self._turn.release()
 
     def update(self, work: Callable[[Transaction], T]) -> T:

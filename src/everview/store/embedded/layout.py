@@ -2,7 +2,8 @@
 
 ::
 
-    everview.json      what this directory is: format, shards, before-images; written last
+    everview.json      what this directory is: format, id, shards, before-images; written last
+    creating.json      only while the store is created (see creation.py)
     lock               held while a process opens the store or moves its durable point
     durable            the last durable point (see durability.py)
     base.mdb           rows, logs, documents, topology, epochs
@@ -28,10 +29,14 @@ import struct
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from everview.errors import InputError, NewerFormatError, NotAStoreError
+from everview.errors import InputError, NewerFormatError, NotAStoreError, StoreError
 
-FORMAT = 1
+FORMAT = 2
+"""Since 2 every file carries the identity of its store. A store of format 1 becomes one of format 2 when it is
+opened."""
 MARKER = "everview.json"
+NEW_MARKER = MARKER + ".new"
+RESTORE = "restore the file from a backup"
 LOCK = "lock"
 DURABLE = "durable"
 BASE = "base.mdb"
@@ -65,41 +70,59 @@ class Settings:
         if not 1 <= self.nodes <= 1024:
             raise InputError(f"a store begins with 1 to 1024 nodes, not {self.nodes}")
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the LMDB files."""
+        return BASE, *(shard_name(number) for number in range(self.shards))
 
-def read_settings(directory: Path) -> Settings | None:
-    """The settings of the store in the directory, or None where there is no store yet."""
+
+@dataclass(frozen=True)
+class Marker:
+    """What everview.json holds."""
+
+    settings: Settings
+    id: str
+    """Different for every store; empty in format 1."""
+    format: int = FORMAT
+
+
+def read_marker(directory: Path) -> Marker | None:
+    """The marker of the store in the directory, or None if there is none."""
+    path = directory / MARKER
     try:
-        text = (directory / MARKER).read_text("utf-8")
+        text = path.read_text("utf-8")
     except FileNotFoundError:
         return None
     except NotADirectoryError:
         raise NotAStoreError(f"{directory} is a file, not the directory of a store") from None
     except UnicodeDecodeError:
-        raise NotAStoreError(f"{directory / MARKER} is not readable as text") from None
+        raise NotAStoreError(f"{path} is not readable as text", hint=RESTORE) from None
+    except OSError as error:
+        raise StoreError(f"cannot read {path}", detail=str(error), hint="check the permissions") from error
     try:
         plain = json.loads(text)
         written = plain["everview"]
         settings = plain["settings"]
-    except (ValueError, KeyError, TypeError):
-        raise NotAStoreError(
-            f"{directory / MARKER} does not describe a store", hint="restore the file from a backup"
-        ) from None
+        store_id = plain.get("id", "")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise NotAStoreError(f"{path} does not describe a store", hint=RESTORE) from None
     if not isinstance(written, int) or written > FORMAT:
         raise NewerFormatError(
             f"the store in {directory} has format {written}; this version of Everview reads up to {FORMAT}",
             hint="upgrade Everview",
         )
     try:
-        return Settings(**settings)
+        return Marker(Settings(**settings), str(store_id), written)
     except TypeError:
-        raise NotAStoreError(f"{directory / MARKER} holds settings that format {FORMAT} does not have") from None
+        raise NotAStoreError(f"{path} holds settings that format {written} does not have", hint=RESTORE) from None
 
 
-def write_settings(directory: Path, settings: Settings) -> None:
+def write_marker(directory: Path, marker: Marker) -> None:
     """Declare the directory a store: the last step of its creation."""
-    temporary = directory / (MARKER + ".new")
+    content = {"everview": marker.format, "id": marker.id, "settings": asdict(marker.settings)}
+    temporary = directory / NEW_MARKER
     with open(temporary, "w", encoding="utf-8", opener=private) as file:
-        json.dump({"everview": FORMAT, "settings": asdict(settings)}, file, indent=2)
+        json.dump(content, file, indent=2)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())

@@ -1,11 +1,10 @@
-"""The file of durable points, and LMDB's meta pages.
+"""The file of durable points.
 
 One sentence: a durable point is the meta page of every file at one cut; the last two are
 kept, in two slots written in turn, each with a checksum, so that a torn write costs nothing.
 
-A meta page is all that leads into an LMDB file: it says where the trees begin. LMDB keeps
-two, for the even and the odd transactions, and takes the newer. Written back, the saved one
-becomes both of them, and whatever was committed since is gone as if it had never been.
+A meta page is all that leads into an LMDB file. Written back, the saved one becomes both of the file's, and
+whatever was committed since is gone as if it had never been (see meta_pages.py).
 """
 
 from __future__ import annotations
@@ -14,21 +13,22 @@ import os
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from everview.errors import InputError, NotAStoreError
+from everview.errors import InputError
 from everview.store.embedded.layout import DURABLE
+from everview.store.embedded.meta_pages import SIZE
 
-_MAGIC = b"EVDURAB1"
 _SLOT = 32 * 1024
-_HEAD = struct.Struct("<8sQ36sI")
-_ENTRY = struct.Struct("<32sQ256s")
-_META = 256
-_META_FORM = struct.Struct("<QHHIIIQQ48s48sQQ")
-"""An LMDB meta page: page header (number, pad, flags, sizes), magic, version, address, map
-size, two databases, last page, transaction id."""
-_META_MAGIC = 0xBEEFC0DE
+_MAGIC = b"EVDURAB2"
+_HEAD = struct.Struct("<8sQ36sI32s16s")
+_ENTRY = struct.Struct(f"<32sQQ{SIZE}s")
+_MAGIC_1 = b"EVDURAB1"
+"""Of format 1: without the store, the tag and the sizes."""
+_HEAD_1 = struct.Struct("<8sQ36sI")
+_ENTRY_1 = struct.Struct(f"<32sQ{SIZE}s")
+TAG = 16
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,22 @@ class Point:
     number: int
     boot: str
     metas: Mapping[str, tuple[int, bytes]]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """How many bytes the files had."""
+    store: str = ""
+    """The id of the store."""
+    tag: bytes = bytes(TAG)
+    """Different for every point, also of two copies of one store."""
 
 
 def write_point(directory: Path, point: Point) -> None:
     body = b"".join(
-        _ENTRY.pack(name.encode("ascii"), number, meta) for name, (number, meta) in sorted(point.metas.items())
+        _ENTRY.pack(name.encode("ascii"), number, point.sizes.get(name, 0), meta)
+        for name, (number, meta) in sorted(point.metas.items())
     )
-    head = _HEAD.pack(_MAGIC, point.number, point.boot.encode("ascii"), len(point.metas))
+    head = _HEAD.pack(
+        _MAGIC, point.number, point.boot.encode("ascii"), len(point.metas), point.store.encode("ascii"), point.tag
+    )
     slot = head + body
     slot += struct.pack("<I", zlib.crc32(slot))
     if len(slot) > _SLOT:
@@ -68,53 +77,22 @@ def read_point(directory: Path) -> Point | None:
 
 
 def _parse_slot(slot: bytes) -> Point | None:
-    if len(slot) < _HEAD.size or not slot.startswith(_MAGIC):
+    first = slot.startswith(_MAGIC_1)
+    head, entry = (_HEAD_1, _ENTRY_1) if first else (_HEAD, _ENTRY)
+    if len(slot) < head.size or not slot.startswith((_MAGIC, _MAGIC_1)):
         return None
-    _, number, boot, count = _HEAD.unpack_from(slot)
-    end = _HEAD.size + count * _ENTRY.size
+    _, number, boot, count, *rest = head.unpack_from(slot)
+    end = head.size + count * entry.size
     if len(slot) < end + 4 or struct.unpack_from("<I", slot, end)[0] != zlib.crc32(slot[:end]):
         return None
-    entries = [_ENTRY.unpack_from(slot, _HEAD.size + index * _ENTRY.size) for index in range(count)]
-    metas = {name.rstrip(b"\0").decode("ascii"): (txn, meta) for name, txn, meta in entries}
-    return Point(number, boot.rstrip(b"\0").decode("ascii"), metas)
+    entries = [entry.unpack_from(slot, head.size + index * entry.size) for index in range(count)]
+    metas = {_text(name): (txn, meta) for name, txn, *_, meta in entries}
+    if first:
+        return Point(number, _text(boot), metas)
+    store, tag = rest
+    sizes = {_text(name): size for name, _, size, _ in entries if size}
+    return Point(number, _text(boot), metas, sizes, _text(store), tag)
 
 
-def read_meta(path: Path, number: int, page: int) -> bytes:
-    """The meta page of a transaction that is the last one now."""
-    with path.open("rb", buffering=0) as file:
-        meta = os.pread(file.fileno(), _META, (number & 1) * page)
-    if _meta_number(meta, path) != number:
-        raise NotAStoreError(
-            f"the meta page of {path} is not where it should be",
-            detail=f"transaction {number} expected",
-            hint="this build of LMDB has another file format; install the lmdb version Everview asks for",
-        )
-    return meta
-
-
-def _meta_number(meta: bytes, path: Path) -> int:
-    if len(meta) < _META:
-        raise NotAStoreError(f"{path} is cut short", hint="restore it from a backup")
-    fields = _META_FORM.unpack_from(meta)
-    magic, version, number = fields[4], fields[5], fields[11]
-    if magic != _META_MAGIC or version != 1:
-        raise NotAStoreError(f"{path} is not a file of this LMDB format", hint="restore it from a backup")
-    return int(number)
-
-
-def restore(path: Path, number: int, meta: bytes) -> bool:
-    """Make the saved meta page the only one: the newer of the two, and of the older too."""
-    if not path.exists():
-        raise NotAStoreError(f"{path} is missing", hint="restore it from a backup")
-    page = struct.unpack_from("<I", meta, 40)[0]
-    elder = bytearray(meta)
-    struct.pack_into("<Q", elder, 144, max(number - 1, 0))
-    with path.open("r+b", buffering=0) as file:
-        descriptor = file.fileno()
-        present = [os.pread(descriptor, _META, slot * page) for slot in (0, 1)]
-        lost = max((_META_FORM.unpack_from(m)[11] for m in present if len(m) == _META), default=0) != number
-        for slot, content in ((number & 1, meta), (1 - (number & 1), bytes(elder))):
-            content = struct.pack("<Q", slot) + content[8:]
-            os.pwrite(descriptor, content, slot * page)
-        os.fdatasync(descriptor)
-    return lost
+def _text(padded: bytes) -> str:
+    return padded.rstrip(b"\0").decode("ascii")
