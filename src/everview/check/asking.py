@@ -32,7 +32,12 @@ class Asking:
     def __init__(self) -> None:
         self._connection = connect()
         self._connection.execute(f"SET enable_external_access = false; SET memory_limit = '{MEMORY}'")
+        self._thread = threading.get_ident()
         closed_at_exit(self)
+
+    def was_idle(self) -> bool:
+        """In a forked child: whether this is the connection of the thread that lives on here."""
+        return self._thread == threading.get_ident()
 
     def close(self) -> None:
         """Nothing can be asked any more."""

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from everview.change.types import NESTED, RECORDS, Kind, Type
 from everview.errors import ValueTypeError
-from everview.sql.settings import closed_at_exit
+from everview.sql.settings import NO_THREADS, closed_at_exit
 from everview.store.columns import list_items, nulls_of, one_array, raw_values, to_python
 from everview.store.registering import register, unregister
 
@@ -185,10 +185,16 @@ class _Defaults:
         self._process = 0
         closed_at_exit(self)
 
+    def was_idle(self) -> bool:
+        """In a forked child: whether no other thread of the parent held the lock. Here it is free."""
+        free = self._lock.acquire(blocking=False)
+        self._lock = threading.Lock()
+        return free
+
     def _opened(self) -> duckdb.DuckDBPyConnection:
         if self._process != os.getpid():
-            self._connection = duckdb.connect(":memory:")
-            self._connection.execute("SET TimeZone = 'UTC'; SET threads = 1; SET python_enable_replacements = false")
+            self._connection = duckdb.connect(":memory:", config=NO_THREADS)
+            self._connection.execute("SET TimeZone = 'UTC'; SET python_enable_replacements = false")
             self._process = os.getpid()
         return self._connection
 
@@ -215,7 +221,7 @@ class _Defaults:
 
     def close(self) -> None:
         """Nothing can be asked any more."""
-        if self._process == os.getpid():
+        if self._process:
             self._connection.close()
             self._process = 0
 

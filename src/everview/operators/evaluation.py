@@ -62,7 +62,12 @@ class Evaluator:
         self._connection.create_function(
             GOES_ON, self._rounds, ["BIGINT"], "BOOLEAN", type=PythonUDFType.ARROW, side_effects=True
         )
+        self._thread = threading.get_ident()
         closed_at_exit(self)
+
+    def was_idle(self) -> bool:
+        """In a forked child: whether this is the connection of the thread that lives on here."""
+        return self._thread == threading.get_ident()
 
     def close(self) -> None:
         """Nothing can be evaluated any more."""

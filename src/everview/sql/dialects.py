@@ -31,7 +31,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
-import duckdb
 from sqlglot import Dialects, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError, UnsupportedError
@@ -45,6 +44,7 @@ from everview.sql.marks import unwrapped
 from everview.sql.other_meanings import with_our_meaning
 from everview.sql.own_dialect import Everview
 from everview.sql.positions import error_at, offset_of
+from everview.sql.settings import connect
 
 DEFAULT = "duckdb"
 """The dialect of texts that name none: Everview's own goes by DuckDB's name."""
@@ -233,7 +233,7 @@ def reader(name: str) -> Reader:
 @functools.cache
 def reserved_words() -> frozenset[str]:
     """The words, in lower case, that name a table only in quotes; sqlglot takes some of them."""
-    with duckdb.connect() as connection:
+    with connect() as connection:
         found = connection.execute("SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'")
         return frozenset(word for (word,) in found.fetchall())
 

@@ -10,7 +10,8 @@ No setting changes what an expression means:
 | ``TimeZone`` | UTC, whatever the time zone of the machine |
 | ``disabled_optimizers`` | DuckDB 2.0.0 mixes up columns where two parts of a UNION ALL share a subquery, |
 | | and rounds an AVG otherwise than in a group where there is no GROUP BY |
-| ``threads`` | one: Spark's tasks are the parallelism |
+| ``threads`` | one, the caller's: Spark's tasks are the parallelism |
+| ``async_threads`` | none: a database with threads of its own can neither be used nor closed after a fork |
 | ``arrow_lossless_conversion`` | types such as HUGEINT and UUID cross into Arrow as themselves |
 | the rest | nothing outside is read, installed, loaded, or found among Python's variables |
 
@@ -23,6 +24,7 @@ other extension is there.
 from __future__ import annotations
 
 import atexit
+import os
 import weakref
 from typing import Protocol, TypeAlias
 
@@ -34,6 +36,7 @@ SETTINGS: dict[str, Setting] = {
     "TimeZone": "UTC",
     "disabled_optimizers": "common_subplan,aggregate_function_rewriter",
     "threads": 1,
+    "async_threads": 0,
     "arrow_lossless_conversion": True,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
@@ -42,9 +45,13 @@ SETTINGS: dict[str, Setting] = {
 """What every connection that evaluates an expression is set to."""
 
 
+NO_THREADS: dict[str, str | int | bool | float | list[str]] = {"threads": 1, "async_threads": 0}
+"""What every database in memory begins with, so that it never starts a thread."""
+
+
 def connect() -> duckdb.DuckDBPyConnection:
     """A new database in memory, under the fixed settings."""
-    connection = duckdb.connect(":memory:")
+    connection = duckdb.connect(":memory:", config=NO_THREADS)
     for name, value in SETTINGS.items():
         written = f"'{value}'" if isinstance(value, str) else str(value).lower()
         connection.execute(f"SET {name} = {written}")
@@ -56,6 +63,9 @@ class Closing(Protocol):
 
     def close(self) -> None:
         """Close the connection, and let go of it."""
+
+    def was_idle(self) -> bool:
+        """In a forked child: whether no other thread of the parent was using the connection."""
 
 
 _kept: weakref.WeakSet[Closing] = weakref.WeakSet()
@@ -71,3 +81,14 @@ def closed_at_exit(holder: Closing) -> None:
 def _close() -> None:
     for holder in list(_kept):
         holder.close()
+
+
+def _forget() -> None:
+    """In a forked child: a connection that a thread of the parent was using waits for that thread, even to be
+    closed, so it is left as it is."""
+    for holder in list(_kept):
+        if not holder.was_idle():
+            _kept.discard(holder)
+
+
+os.register_at_fork(after_in_child=_forget)

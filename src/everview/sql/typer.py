@@ -84,6 +84,12 @@ class Typer:
         self._open()
         closed_at_exit(self)
 
+    def was_idle(self) -> bool:
+        """In a forked child: whether no other thread of the parent held the lock. Here it is free."""
+        free = self._lock.acquire(blocking=False)
+        self._lock = threading.RLock()
+        return free
+
     def _open(self) -> None:
         self._process = os.getpid()
         self._schemas: dict[tuple[object, ...], str] = {}

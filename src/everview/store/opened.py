@@ -77,3 +77,12 @@ def close_opened(place: str) -> None:
         found = _opened.pop((os.getpid(), place), None)
     if found is not None:
         found.close()
+
+
+def _reset_guard() -> None:
+    """In a forked child: another thread of the parent may have held the lock."""
+    global _guard
+    _guard = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_reset_guard)

@@ -11,13 +11,14 @@ import contextlib
 import ctypes
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import lmdb
 
-from everview.errors import InputError, NotAStoreError
+from everview.errors import InputError, NotAStoreError, StoreError
 from everview.store.embedded import layout
 from everview.store.embedded.creation import (
     Finding,
@@ -30,6 +31,7 @@ from everview.store.embedded.creation import (
 )
 from everview.store.embedded.durability import MODES, Cut, Durability, locked, recover, upgrade
 from everview.store.embedded.environment import FULL_SIZE, Environment, Transaction, forked
+from everview.store.embedded.forking import detach_reader_tables
 from everview.store.embedded.identity import write_identity
 from everview.store.embedded.times import Times
 from everview.store.embedded.topology import found_topology
@@ -51,9 +53,20 @@ class Core:
         cut = Cut(self.base, shards, layout.BASE)
         self.durability = Durability(directory, marker.id, {layout.BASE: self.base, **shards}, cut)
         self.users = 0
+        self.inherited = False
         self.times = Times()
+        _cores.add(self)
+
+    def abandon(self) -> None:
+        """In a forked child: refuse everything, and touch nothing that is the parent's."""
+        self.inherited = True
+        detach_reader_tables([environment.path for environment in (self.base, *self.shards)])
+        self.durability.abandon()
+        for environment in (self.base, *self.shards):
+            environment.abandon()
 
     def close(self) -> None:
+        _cores.discard(self)
         try:
             self.durability.close()
         finally:
@@ -82,6 +95,8 @@ class Handle:
 
 
 _open: dict[tuple[int, Path], Core] = {}
+_cores: weakref.WeakSet[Core] = weakref.WeakSet()
+"""All that are not closed, also those of directories that were removed since."""
 _guard = threading.RLock()
 
 
@@ -107,7 +122,7 @@ def release(core: Core) -> None:
     """Give a core back; the last user closes it."""
     with _guard:
         core.users -= 1
-        if core.users == 0:
+        if core.users == 0 and not core.inherited:
             if _open.get((os.getpid(), core.directory)) is core:
                 del _open[os.getpid(), core.directory]
             core.close()
@@ -163,15 +178,13 @@ _inherited: set[Path] = set()
 
 
 def _abandon_after_fork() -> None:
-    """Even the destructors of what was inherited would reach into the parent's reader slots,
-    so it is kept alive for good."""
+    """What the parent has open is of no use here. It is kept for good: closing its files would release locks
+    that this process takes on them later, if it opens the store itself."""
     global _guard
     _guard = threading.RLock()
-    for (_, directory), core in _open.items():
-        _inherited.add(directory)
-        core.durability.abandon()
-        for environment in (core.base, *core.shards):
-            environment.abandon()
+    for core in list(_cores):
+        _inherited.add(core.directory)
+        core.abandon()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(core))
     _open.clear()
 
@@ -179,7 +192,7 @@ def _abandon_after_fork() -> None:
 def _close_all() -> None:
     for (process, _), core in list(_open.items()):
         if process == os.getpid():
-            with contextlib.suppress(lmdb.Error, OSError):
+            with contextlib.suppress(lmdb.Error, OSError, StoreError):
                 core.close()
     _open.clear()
 

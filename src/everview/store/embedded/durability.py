@@ -145,6 +145,8 @@ class Durability:
     def gone(self) -> bool:
         """Whether the directory was removed while this process has the files open. Another store that was made
         there since has a lock of its own."""
+        if self._lock_file.closed:
+            return True
         try:
             there = (self._directory / LOCK).stat()
         except FileNotFoundError:
@@ -153,6 +155,9 @@ class Durability:
 
     def make_point(self) -> None:
         """Make everything committed so far durable, and move this process's pins there."""
+        for environment in self._files.values():
+            if environment.gone:
+                raise environment.gone()
         if self.gone:  # a point of these files would ruin another store in the same place
             raise StoreError(
                 f"the store in {self._directory} was removed while it is open",
@@ -258,11 +263,12 @@ class Durability:
 
     def abandon(self) -> None:
         """In a forked child: locks that another thread of the parent held would never be
-        released here."""
+        released here, and a lock on a file lasts until the child has closed it too."""
         self._lock = threading.Lock()
         self._closed = threading.Condition(self._lock)
         self._points = threading.RLock()
         self._closing = True
+        self._lock_file.close()
 
     def close(self) -> None:
         """Make what this process wrote durable, and let go of everything."""
@@ -297,7 +303,7 @@ class Cut:
             metas: dict[str, tuple[int, bytes]] = {}
             with contextlib.nullcontext() if patient else self._base.writing() as held:
                 try:
-                    with contextlib.nullcontext(held) if held else self._base.lmdb.begin() as view:
+                    with contextlib.nullcontext(held) if held else self._base.begin_uncounted() as view:
                         before = view.get(EVENTS)
                     for name, environment in self._shards.items():
                         with environment.writing():
@@ -316,7 +322,7 @@ class Cut:
 def _pin(environment: Environment) -> tuple[Transaction, tuple[int, bytes]]:
     """A read transaction and its meta page; the caller holds the write lock, so the last
     commit is the one that both show."""
-    transaction = environment.lmdb.begin()
+    transaction = environment.begin_uncounted()
     try:
         number = transaction.id()
         return transaction, (number, read_meta(environment.path, number, environment.lmdb.stat()["psize"]))

@@ -23,6 +23,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -122,6 +123,7 @@ class Environment:
         self._gate = threading.Condition()
         self._resizing = False
         self.begin = self._refuse
+        self._file.close()
 
     def _refuse(self) -> Transaction:
         raise forked(self.path.parent)
@@ -141,17 +143,37 @@ class Environment:
             self.end_read(transaction)
 
     def begin_read(self) -> Transaction:
-        """A read transaction that the caller must hand to :meth:`end_read`."""
+        """A read transaction that the caller must hand to :meth:`end_read`, and then let go of: its slot in the
+        table of readers is free when nobody refers to it any more."""
         while True:
             self._enter()
             try:
-                return self.begin()
+                return self.begin_uncounted()
             except lmdb.MapResizedError:
                 self._leave()
                 self._resize(0)
-            except lmdb.Error as error:
+            except BaseException:
                 self._leave()
-                raise self.failure(error) from error
+                raise
+
+    def begin_uncounted(self) -> Transaction:
+        """A read transaction that a map which must grow does not wait for. Raises lmdb.MapResizedError."""
+        try:
+            return self.begin()
+        except lmdb.MapResizedError:
+            raise
+        except lmdb.Error as error:
+            return self.begin_after(error)
+
+    def begin_after(self, error: Failure) -> Transaction:
+        """A read transaction where the first attempt failed. If the table of readers is full, the slots of
+        processes that are dead, and of snapshots that nobody refers to any more, are freed first."""
+        if isinstance(error, lmdb.ReadersFullError) and not self.gone:
+            for free_slots in (self._env.reader_check, gc.collect):
+                free_slots()
+                with contextlib.suppress(lmdb.ReadersFullError):
+                    return self.begin()
+        raise self.failure(error) from error
 
     def end_read(self, transaction: Transaction) -> None:
         transaction.abort()
@@ -214,7 +236,9 @@ class Environment:
             return self.gone()
         if isinstance(error, lmdb.ReadersFullError):
             return StoreError(
-                f"{self.path} has {MAX_READERS} readers already", hint="close snapshots and processes that hold some"
+                f"{self.path} has {MAX_READERS} readers already",
+                detail="every snapshot, and every scan that is under way, takes one",
+                hint="close snapshots and processes that hold some",
             )
         return StoreError(f"{self.path} cannot be used: {error}")
 
@@ -291,5 +315,5 @@ def forked(directory: Path) -> StoreError:
     return StoreError(
         f"the store in {directory} was opened by the process that this one was forked from",
         detail="LMDB cannot be carried over a fork",
-        hint="open the store only after the fork, or start processes with the spawn method",
+        hint="close the store before the fork, or open it only after; or start processes with the spawn method",
     )

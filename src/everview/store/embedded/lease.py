@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+import weakref
 from pathlib import Path
 
 from everview.errors import LeaseTakenError
@@ -44,10 +45,11 @@ class EmbeddedLease:
 
     def __init__(self, directory: Path, name: str, wait: float | None) -> None:
         self._descriptor = os.open(directory / f"{name}.lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        _held.add(self)
         try:
             self._take(name, directory, wait)
         except BaseException:
-            os.close(self._descriptor)
+            self.close()
             raise
 
     def _take(self, name: str, directory: Path, wait: float | None) -> None:
@@ -68,7 +70,14 @@ class EmbeddedLease:
         os.pwrite(self._descriptor, f"process {os.getpid()}\n".encode(), 0)
 
     def close(self) -> None:
-        """Give the lease back."""
+        """Give the lease back. Unlocked first: a child that is just being forked may hold the descriptor too."""
+        if self._descriptor >= 0:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the file, and leave the lock to the process that this one was forked from."""
+        _held.discard(self)
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -78,3 +87,15 @@ class EmbeddedLease:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_held: weakref.WeakSet[EmbeddedLease] = weakref.WeakSet()
+
+
+def _abandon_after_fork() -> None:
+    """A lock lasts until every process has closed the descriptor, so a child must not keep its parent's."""
+    for lease in list(_held):
+        lease.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_after_fork)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import compress, islice
 
 import lmdb
@@ -42,12 +42,15 @@ an integer for a DOUBLE or a time in another zone, are read back from the key.""
 
 
 class Reader:
-    """Reads of one table, each in a transaction of its own or all in one that is given."""
+    """Reads of one table, each in a transaction of its own, or all in the one of a snapshot, which is asked for
+    every time and never kept: the snapshot may be closed meanwhile."""
 
-    def __init__(self, environment: Environment, codecs: TableCodecs, transaction: Transaction | None = None) -> None:
+    def __init__(
+        self, environment: Environment, codecs: TableCodecs, given: Callable[[], Transaction] | None = None
+    ) -> None:
         self._environment = environment
         self._codecs = codecs
-        self._given = transaction
+        self._given = given
         self.get = self._make_get()
 
     def _make_get(self) -> Callable[..., Row | None]:
@@ -75,7 +78,7 @@ class Reader:
 
         def find_in_given(place: bytes) -> bytes | None:
             assert given is not None
-            return given.get(place) if len(place) <= KEY_LIMIT else None
+            return given().get(place) if len(place) <= KEY_LIMIT else None
 
         def find_counted(place: bytes) -> bytes | None:
             with environment.read() as transaction:
@@ -87,7 +90,7 @@ class Reader:
             try:
                 transaction = environment.begin()
             except lmdb.Error as error:
-                raise environment.failure(error) from error
+                transaction = environment.begin_after(error)
             found = transaction.get(place)
             transaction.abort()
             return found
@@ -144,19 +147,12 @@ class Reader:
         """What is stored from ``low`` to before ``high``, some at a time: places and rows, and about how many
         bytes these are."""
         left, size = limit, FIRST_ROWS
-        with self._transaction() as transaction:
-            cursor = transaction.cursor()
-            more = cursor.set_range(low[:KEY_LIMIT])
-            if more and len(low) > KEY_LIMIT and cursor.key() == low[:KEY_LIMIT]:
-                more = cursor.next()  # the longest key there can be, and still before the bound
-            while more and (left is None or left > 0):
-                found = list(islice(cursor.iternext(), size if left is None else min(left, size)))
-                more = cursor.next()
+        start: bytes | None = low
+        with self._held_open() as transaction:
+            while start is not None and (left is None or left > 0):
+                found, start = _page(transaction(), start, high, size if left is None else min(left, size))
                 weight = sum(len(row) for _, row in found)
-                size = max(1, min(SCAN_ROWS, SCAN_BYTES // (weight // len(found) + 1)))
-                if high is not None and found[-1][0] >= high:
-                    more = False
-                    del found[bisect_left(found, (high,)) :]
+                size = max(1, min(SCAN_ROWS, SCAN_BYTES // (weight // max(len(found), 1) + 1)))
                 if left is not None:
                     left -= len(found)
                 if found:
@@ -167,4 +163,31 @@ class Reader:
             return int.from_bytes(transaction.get(self._codecs.count_key) or b"", "big")
 
     def _transaction(self) -> AbstractContextManager[Transaction]:
-        return self._environment.read() if self._given is None else nullcontext(self._given)
+        return self._environment.read() if self._given is None else nullcontext(self._given())
+
+    @contextmanager
+    def _held_open(self) -> Iterator[Callable[[], Transaction]]:
+        """One transaction for several reads."""
+        if self._given is not None:
+            yield self._given
+            return
+        with self._environment.read() as transaction:
+            yield lambda: transaction
+
+
+def _page(
+    transaction: Transaction, low: bytes, high: bytes | None, count: int
+) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
+    """At most so many places and rows from ``low`` to before ``high``, and where to go on, unless that is all."""
+    with transaction.cursor() as cursor:
+        more = cursor.set_range(low[:KEY_LIMIT])
+        if more and len(low) > KEY_LIMIT and cursor.key() == low[:KEY_LIMIT]:
+            more = cursor.next()  # the longest key there can be, and still before the bound
+        if not more:
+            return [], None
+        found = list(islice(cursor.iternext(), count))
+        following = cursor.key() if cursor.next() else None
+    if high is not None and found[-1][0] >= high:
+        del found[bisect_left(found, (high,)) :]
+        following = None
+    return found, following

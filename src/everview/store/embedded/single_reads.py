@@ -66,7 +66,7 @@ def _pair_reader(environment: Environment) -> Callable[[bytes, bytes], tuple[byt
         try:
             transaction = environment.begin()
         except lmdb.Error as error:
-            raise environment.failure(error) from error
+            transaction = environment.begin_after(error)
         found = transaction.get(one), transaction.get(other)
         transaction.abort()
         return found

@@ -33,7 +33,7 @@ class StoreSnapshot(EmbeddedSnapshot):
         super().__init__(handle)
         self._environment = handle.base
         self._codecs = codecs
-        self.frontier: Frontier = ends(self.base, topology.current(self.base))
+        self.frontier: Frontier = ends(self.base(), topology.current(self.base()))
 
     def __enter__(self) -> StoreSnapshot:
         return self

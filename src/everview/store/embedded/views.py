@@ -7,7 +7,7 @@ snapshot use the transactions it holds, and both are the same functions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from types import TracebackType
 
 import pyarrow as pa
@@ -62,31 +62,34 @@ class EmbeddedSnapshot(_Reads):
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._held = open_everywhere(core)
-        base, shards = self._held
-        super().__init__([self._door(txn) for txn in shards], self._door(base))
-        self._closed = False
+        self._held: tuple[Transaction, ...] | None = None
+        """Of the base file, then of the shards. Nobody else keeps them: their slots in the tables of readers are
+        free at once when the snapshot is closed, whoever still refers to it."""
+        base, shards = open_everywhere(core)
+        self._held = (base, *shards)
+        super().__init__([self._door(1 + number) for number in range(len(shards))], self._door(0))
 
     def bag_keys(self, table: StateTable, as_of: int, limit: int | None = None, after: bytes | None = None) -> Bytes:
         return bag_keys(self._doors, table, as_of, limit, after)
 
-    def _door(self, txn: Transaction) -> Door:
-        def door() -> AbstractContextManager[Transaction]:
-            if self._closed:
-                raise SnapshotExpiredError("the snapshot is closed", hint="take a new one")
-            return nullcontext(txn)
+    def _door(self, number: int) -> Door:
+        return lambda: nullcontext(self._transaction(number))
 
-        return door
+    def _transaction(self, number: int) -> Transaction:
+        if self._held is None:
+            raise SnapshotExpiredError("the snapshot is closed", hint="take a new one")
+        if self._core.base.gone is not None:
+            raise self._core.base.gone()
+        return self._held[number]
 
-    @property
     def base(self) -> Transaction:
-        """The held version of the base file."""
-        return self._held[0]
+        """The held version of the base file, to be used and not to be kept."""
+        return self._transaction(0)
 
     def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            close_everywhere(self._core, *self._held)
+        held, self._held = self._held, None
+        if held is not None:
+            close_everywhere(self._core, held[0], held[1:])
 
     def __enter__(self) -> EmbeddedSnapshot:
         return self
