@@ -14,7 +14,7 @@ import pytest
 
 import everview
 from everview.errors import InputError, NewerFormatError, NotAStoreError, StoreError
-from everview.store.embedded import EmbeddedStore
+from everview.store.embedded import EmbeddedStore, environment
 from everview.store.embedded.layout import DURABLE, FORMAT
 from everview.store.opened import close_opened, opened
 
@@ -160,7 +160,9 @@ def test_a_store_that_was_removed_and_made_anew_is_another(tmp_path: Path) -> No
         table.put({"k": 2, "v": "new"})
         new.store.sync()
         durable = (place / DURABLE).read_bytes()
-        old.table("t").put({"k": 3, "v": "lost"})
+        with pytest.raises(StoreError, match="was removed while it is open"):
+            while True:  # it is noticed within a millisecond
+                old.table("t").put({"k": 3, "v": "lost"})
         old.close()
         assert (place / DURABLE).read_bytes() == durable
         assert opened(str(place)) is not theirs and not opened(str(place)).gone
@@ -168,6 +170,39 @@ def test_a_store_that_was_removed_and_made_anew_is_another(tmp_path: Path) -> No
     close_opened(str(place))
     with everview.open(place) as again:
         assert [row["k"] for row in again.table("t").scan().dicts()] == [2]
+
+
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced", "one file removed"])
+@pytest.mark.parametrize("mode", ["fsync", "group", "none"])
+def test_no_write_is_acknowledged_that_would_be_lost(
+    tmp_path: Path, mode: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "LOOK_INTERVAL", 0.0)
+    place = tmp_path / "store"
+    with everview.open(place, durability=mode) as db:
+        table = db.create_table("t", COLUMNS, key=["k"])
+        table.put({"k": 1, "v": "kept"})
+        if how == "moved":
+            place.rename(tmp_path / "aside")
+        elif how == "one file removed":
+            (place / "base.mdb").unlink()
+        else:
+            shutil.rmtree(place)
+        if how == "replaced":
+            EmbeddedStore.open(tmp_path / "new", create=True).close()
+            (tmp_path / "new").rename(place)
+        for write in (
+            lambda: table.put({"k": 2, "v": "lost"}),
+            lambda: table.put_many([{"k": 2, "v": "lost"}]),
+            lambda: table.delete(1),
+            lambda: db.create_table("more", COLUMNS, key=["k"]),
+        ):
+            with pytest.raises(StoreError, match="was removed while it is open"):
+                write()
+        assert table.get(1) == {"k": 1, "v": "kept"}, "readers go on"
+    if how == "moved":
+        with everview.open(tmp_path / "aside") as db:
+            assert [row["k"] for row in db.table("t").scan().dicts()] == [1]
 
 
 def test_a_definition_changed_by_another_handle_is_picked_up(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import ctypes
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ import lmdb
 
 from everview.errors import InputError, NotAStoreError, StoreError
 from everview.store.embedded import layout
+from everview.store.embedded.address_space import fitting_size
 from everview.store.embedded.creation import (
     Finding,
     finish_creation,
@@ -30,7 +31,7 @@ from everview.store.embedded.creation import (
     tidy,
 )
 from everview.store.embedded.durability import MODES, Cut, Durability, locked, recover, upgrade
-from everview.store.embedded.environment import FULL_SIZE, Environment, Transaction, forked
+from everview.store.embedded.environment import FULL_SIZE, SMALLEST, Environment, Transaction, forked
 from everview.store.embedded.forking import detach_reader_tables
 from everview.store.embedded.identity import write_identity
 from everview.store.embedded.times import Times
@@ -44,11 +45,9 @@ class Core:
 
     def __init__(self, directory: Path, marker: layout.Marker, map_size: int) -> None:
         self.directory = directory
-        self.settings = settings = marker.settings
-        self.base = Environment(directory / layout.BASE, map_size)
-        self.shards = tuple(
-            Environment(directory / layout.shard_name(number), map_size) for number in range(settings.shards)
-        )
+        self.settings = marker.settings
+        self.base, *others = _open_environments(directory, marker.settings.files, map_size)
+        self.shards = tuple(others)
         shards = {layout.shard_name(number): shard for number, shard in enumerate(self.shards)}
         cut = Cut(self.base, shards, layout.BASE)
         self.durability = Durability(directory, marker.id, {layout.BASE: self.base, **shards}, cut)
@@ -72,6 +71,20 @@ class Core:
         finally:
             for environment in (self.base, *self.shards):
                 environment.close()
+
+
+def _open_environments(directory: Path, names: Sequence[str], map_size: int) -> list[Environment]:
+    """All files, or none."""
+    size = fitting_size(len(names), max(map_size, SMALLEST), SMALLEST)
+    opened: list[Environment] = []
+    try:
+        for name in names:
+            opened.append(Environment(directory / name, size))
+    except BaseException:
+        for environment in opened:
+            environment.close()
+        raise
+    return opened
 
 
 class Handle:

@@ -50,7 +50,7 @@ from typing import IO, TypeVar
 import lmdb
 
 from everview.errors import NotAStoreError, StoreError
-from everview.store.embedded.environment import Environment, Transaction, closed
+from everview.store.embedded.environment import Environment, Transaction, closed, removed
 from everview.store.embedded.identity import problems, write_identity, write_stamp
 from everview.store.embedded.layout import DURABLE, LOCK, RESTORE, Marker, private, write_marker
 from everview.store.embedded.meta_pages import read_meta, restore
@@ -143,9 +143,9 @@ class Durability:
 
     @property
     def gone(self) -> bool:
-        """Whether the directory was removed while this process has the files open. Another store that was made
-        there since has a lock of its own."""
-        if self._lock_file.closed:
+        """Whether the directory, or a file in it, was removed while this process has the files open. Another store
+        that was made there since has a lock of its own."""
+        if self._lock_file.closed or not all(environment.is_there for environment in self._files.values()):
             return True
         try:
             there = (self._directory / LOCK).stat()
@@ -159,11 +159,7 @@ class Durability:
             if environment.gone:
                 raise environment.gone()
         if self.gone:  # a point of these files would ruin another store in the same place
-            raise StoreError(
-                f"the store in {self._directory} was removed while it is open",
-                detail="what is written now would be lost",
-                hint="close it, and open what is there now",
-            )
+            raise removed(self._directory)
         self._dirty = self._due = False
         wanted = {name: environment.lmdb.info()["last_txnid"] for name, environment in self._files.items()}
         try:

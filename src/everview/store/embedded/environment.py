@@ -4,7 +4,7 @@ One sentence: writes are functions of a transaction, so that a write which finds
 full can be thrown away, the map enlarged, and the same function run again.
 
 An environment reserves address space, not memory or disk: 1 TiB by default, so it
-practically never fills. Where less was asked for (or the system gives less), the map
+practically never fills. Where less was asked for (or the system gives less: address_space.py), the map
 grows by itself; LMDB can only do that while this process has no transaction open, hence
 the gate that counts them. At full size the gate is open and costs nothing.
 
@@ -29,11 +29,13 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import IO, TypeAlias, TypeVar
 
 import lmdb
 
 from everview.errors import NotAStoreError, StoreError, StoreFullError
+from everview.store.embedded.address_space import available
 
 T = TypeVar("T")
 
@@ -48,6 +50,10 @@ SMALLEST = 1 << 20
 MAX_READERS = 2048
 KEY_LIMIT = 511
 """The longest key LMDB takes."""
+LOOK_INTERVAL = 0.001
+"""Seconds that may pass between the removal of a file and the first write to it that is refused."""
+_STEP = 1 << 20
+"""Maps grow by multiples of this."""
 PATIENCE = 10.0
 """Seconds to wait for this process's transactions to end when the map must grow."""
 
@@ -60,10 +66,14 @@ class Environment:
 
     def __init__(self, path: Path, map_size: int = FULL_SIZE) -> None:
         self.path = path
+        self._name = os.fspath(path)
         self._size = max(map_size, SMALLEST)
         self._env = self._open()
         self._file: IO[bytes] = path.open("r+b", buffering=0)
         self.descriptor = self._file.fileno()
+        opened = os.fstat(self.descriptor)
+        self._inode = opened.st_ino, opened.st_dev
+        self._look_at = 0.0
         self._turn = threading.Lock()
         self._gate = threading.Condition()
         self._inside = 0
@@ -88,27 +98,32 @@ class Environment:
         return self._size >= FULL_SIZE
 
     def _open(self) -> File:
-        while True:
-            try:
-                return lmdb.open(
-                    os.fspath(self.path),
-                    map_size=self._size,
-                    subdir=False,
-                    mode=0o600,
-                    sync=False,
-                    metasync=False,
-                    max_readers=MAX_READERS,
-                    max_spare_txns=8,
-                    meminit=True,
-                )
-            except (lmdb.InvalidError, lmdb.CorruptedError, lmdb.VersionMismatchError) as error:
-                raise NotAStoreError(
-                    f"{self.path} is not a readable part of a store", detail=str(error), hint="restore it from a backup"
+        try:
+            return lmdb.open(
+                self._name,
+                map_size=self._size,
+                subdir=False,
+                mode=0o600,
+                sync=False,
+                metasync=False,
+                max_readers=MAX_READERS,
+                max_spare_txns=8,
+                meminit=True,
+            )
+        except (lmdb.InvalidError, lmdb.CorruptedError, lmdb.VersionMismatchError) as error:
+            raise NotAStoreError(
+                f"{self.path} is not a readable part of a store", detail=str(error), hint="restore it from a backup"
+            ) from error
+        except (lmdb.MemoryError, lmdb.Error) as error:
+            if os.strerror(errno.ENOMEM) in str(error):
+                raise StoreError(
+                    f"this process has not enough address space to open {self.path}",
+                    detail=f"the file has {self.path.stat().st_size >> 20} MiB",
+                    hint="raise the limit (ulimit -v), or close other stores of this process",
                 ) from error
-            except (lmdb.MemoryError, lmdb.Error) as error:
-                if not _no_address_space(error) or self._size <= 1 << 30:
-                    raise NotAStoreError(f"cannot open {self.path}", detail=str(error)) from error
-                self._size //= 2
+            raise StoreError(
+                f"cannot open {self.path}", detail=str(error), hint="check the permissions and the file system"
+            ) from error
 
     def close(self) -> None:
         self.gone = partial(closed, self.path.parent)
@@ -213,7 +228,9 @@ class Environment:
                 self._take_turn()
                 try:
                     with self._env.begin(write=True) as transaction:
-                        return work(transaction)
+                        result = work(transaction)
+                        self._require_there()
+                        return result
                 finally:
                     self._end_turn()
             except lmdb.MapFullError as error:
@@ -225,6 +242,24 @@ class Environment:
             finally:
                 self._leave()
             self._grow(full) if full else self._resize(0)
+
+    def _require_there(self) -> None:
+        """Refuse a write that nobody would ever find. Asked for every write, it would cost a put a tenth of its
+        time; within an interval many writes share one answer."""
+        now = monotonic()
+        if now >= self._look_at:
+            if not self.is_there:
+                raise removed(self.path.parent)
+            self._look_at = now + LOOK_INTERVAL
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file that is open is still the one under its name."""
+        try:
+            there = os.stat(self._name)  # noqa: PTH116
+        except OSError:
+            return False
+        return (there.st_ino, there.st_dev) == self._inode
 
     def failure(self, error: Failure) -> StoreError:
         """What LMDB's error means to a user."""
@@ -271,7 +306,7 @@ class Environment:
         self._resize(min(self._size * 2, FULL_SIZE))
 
     def _resize(self, size: int) -> None:
-        """Give the map a new size (0: what another process gave it), alone in this process.
+        """Give the map a new size (0: one that holds what another process wrote), alone in this process.
         The gate stays closed until whoever let go of transactions has them back."""
         with self.resize_turn:
             again = self._resizing
@@ -279,12 +314,37 @@ class Environment:
                 self._close_gate()
             try:
                 with self.around_resize():
-                    if size == 0 or size > self._env.info()["map_size"]:
-                        self._env.set_mapsize(size)
-                    self._size = self._env.info()["map_size"]
+                    self._map(size or self._needed())
             finally:
                 if not again:
                     self._open_gate()
+
+    def _needed(self) -> int:
+        """The size of a map that holds all pages there are, and some to come."""
+        end = (self._env.info()["last_pgno"] + 1) * self._env.stat()["psize"]
+        size = self._size
+        while size < end and size < FULL_SIZE:
+            size *= 2
+        return max(size, end)
+
+    def _map(self, wanted: int) -> None:
+        """LMDB unmaps the file before it maps it anew, and has none if that fails: so it is tried first."""
+        current = self._env.info()["map_size"]
+        steps = (wanted, current + (wanted - current) // 2, current + (wanted - current) // 4)
+        size = next((step // _STEP * _STEP for step in steps if available(max(step - current, 0) + _STEP)), 0)
+        if wanted > current and size <= current:
+            raise StoreFullError(
+                f"the map of {self.path} must grow beyond its {current >> 20} MiB",
+                detail="this process has no more address space",
+                hint="raise the limit (ulimit -v), or use fewer threads and stores in this process",
+            )
+        if size > current:
+            try:
+                self._env.set_mapsize(size)
+            except (lmdb.Error, MemoryError) as error:
+                self.gone = partial(unmapped, self.path)
+                raise unmapped(self.path) from error
+        self._size = self._env.info()["map_size"]
 
     def _close_gate(self) -> None:
         with self._gate:
@@ -303,10 +363,6 @@ class Environment:
             self._gate.notify_all()
 
 
-def _no_address_space(error: lmdb.Error) -> bool:
-    return os.strerror(errno.ENOMEM) in str(error)
-
-
 def closed(directory: Path) -> StoreError:
     return StoreError(f"the store in {directory} is closed", hint="open it again")
 
@@ -316,4 +372,20 @@ def forked(directory: Path) -> StoreError:
         f"the store in {directory} was opened by the process that this one was forked from",
         detail="LMDB cannot be carried over a fork",
         hint="close the store before the fork, or open it only after; or start processes with the spawn method",
+    )
+
+
+def removed(directory: Path) -> StoreError:
+    return StoreError(
+        f"the store in {directory} was removed while it is open",
+        detail="what is written now would be lost",
+        hint="close it, and open what is there now",
+    )
+
+
+def unmapped(path: Path) -> StoreError:
+    return StoreError(
+        f"{path} can no longer be used by this process",
+        detail="its map could not be enlarged",
+        hint="raise the limit of address space (ulimit -v), and open the store in a new process",
     )
