@@ -14,6 +14,7 @@ import typer
 
 import everview
 from everview.cli.commands.bench import bench
+from everview.cli.commands.check import check
 from everview.cli.commands.demo import demo
 from everview.cli.commands.dump import dump
 from everview.cli.commands.explain import explain
@@ -35,6 +36,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     sql,
     tail,
     explain,
+    check,
     verify,
     rebuild,
     load,

@@ -45,12 +45,13 @@ class Core:
 
     def __init__(self, directory: Path, marker: layout.Marker, map_size: int) -> None:
         self.directory = directory
+        self.marker = marker
         self.settings = marker.settings
         self.base, *others = _open_environments(directory, marker.settings.files, map_size)
         self.shards = tuple(others)
         shards = {layout.shard_name(number): shard for number, shard in enumerate(self.shards)}
-        cut = Cut(self.base, shards, layout.BASE)
-        self.durability = Durability(directory, marker.id, {layout.BASE: self.base, **shards}, cut)
+        self.cut = Cut(self.base, shards, layout.BASE)
+        self.durability = Durability(directory, marker.id, {layout.BASE: self.base, **shards}, self.cut)
         self.users = 0
         self.inherited = False
         self.times = Times()

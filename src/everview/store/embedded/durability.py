@@ -207,12 +207,12 @@ class Durability:
                 for name in stale:
                     write_stamp(self._files[name].descriptor, point)
         except BaseException:
-            _abort(pins)
+            abort(pins)
             raise
         with self._lock:
             old, self._pins = self._pins, pins
             self._pinned_at = number
-        _abort(old)
+        abort(old)
         for environment in self._files.values():
             environment.lmdb.reader_check()
             self._pages[environment] = environment.lmdb.info()["last_pgno"]
@@ -241,7 +241,7 @@ class Durability:
             with self._lock:
                 if idle >= IDLE_ROUNDS and not self._writing and not self._due:
                     old, self._pins = self._pins, {}
-                    _abort(old)
+                    abort(old)
                     self._flusher = None
                     return
 
@@ -277,7 +277,7 @@ class Durability:
             if self._dirty and not self.gone:
                 self.make_point()
         finally:
-            _abort(self._pins)
+            abort(self._pins)
             self._pins = {}
             self._lock_file.close()
 
@@ -308,9 +308,9 @@ class Cut:
                         if view.get(EVENTS) == before:
                             pins[self._base_name], metas[self._base_name] = _pin(self._base)
                             return pins, metas
-                    _abort(pins)
+                    abort(pins)
                 except BaseException:
-                    _abort(pins)
+                    abort(pins)
                     raise
         raise AssertionError("the locked round always succeeds")
 
@@ -327,7 +327,8 @@ def _pin(environment: Environment) -> tuple[Transaction, tuple[int, bytes]]:
         raise
 
 
-def _abort(pins: Mapping[str, Transaction]) -> None:
+def abort(pins: Mapping[str, Transaction]) -> None:
+    """Let go of pins."""
     for transaction in pins.values():
         transaction.abort()
 

@@ -11,6 +11,7 @@ from everview.store.contract import Table
 from everview.store.embedded.codecs import TableCodecs
 from everview.store.embedded.core import Handle, acquire, release
 from everview.store.embedded.environment import FULL_SIZE, Transaction
+from everview.store.embedded.inspection import Inspection, inspect_contents
 from everview.store.embedded.layout import Settings
 from everview.store.embedded.lease import EmbeddedLease, holder
 from everview.store.embedded.logs import EmbeddedLog
@@ -130,6 +131,10 @@ class EmbeddedStore:
     def holder(self, name: str) -> str | None:
         """Who holds a lease; None where nobody does."""
         return holder(self.directory, name)
+
+    def inspect(self) -> Inspection:
+        """Visit every page and every entry of all files, at one cut, while others write."""
+        return inspect_contents(self._handle.core)
 
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""
