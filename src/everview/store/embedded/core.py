@@ -31,9 +31,10 @@ from everview.store.embedded.creation import (
     tidy,
 )
 from everview.store.embedded.durability import MODES, Cut, Durability, locked, recover, upgrade
-from everview.store.embedded.environment import FULL_SIZE, SMALLEST, Environment, Transaction, forked
+from everview.store.embedded.environment import FULL_SIZE, SMALLEST, Environment, Transaction
 from everview.store.embedded.forking import detach_reader_tables
 from everview.store.embedded.identity import write_identity
+from everview.store.embedded.refusals import forked
 from everview.store.embedded.times import Times
 from everview.store.embedded.topology import found_topology
 

@@ -50,11 +50,12 @@ from typing import IO, TypeVar
 import lmdb
 
 from everview.errors import NotAStoreError, StoreError
-from everview.store.embedded.environment import Environment, Transaction, closed, removed
+from everview.store.embedded.environment import Environment, Transaction
 from everview.store.embedded.identity import problems, write_identity, write_stamp
 from everview.store.embedded.layout import DURABLE, LOCK, RESTORE, Marker, private, write_marker
 from everview.store.embedded.meta_pages import read_meta, restore
 from everview.store.embedded.points import TAG, Point, read_point, write_point
+from everview.store.embedded.refusals import closed, removed
 from everview.store.embedded.snapshots import EVENTS
 
 T = TypeVar("T")

@@ -36,6 +36,7 @@ import lmdb
 
 from everview.errors import NotAStoreError, StoreError, StoreFullError
 from everview.store.embedded.address_space import available
+from everview.store.embedded.refusals import closed, forked, removed, unmapped
 
 T = TypeVar("T")
 
@@ -361,31 +362,3 @@ class Environment:
         with self._gate:
             self._resizing = False
             self._gate.notify_all()
-
-
-def closed(directory: Path) -> StoreError:
-    return StoreError(f"the store in {directory} is closed", hint="open it again")
-
-
-def forked(directory: Path) -> StoreError:
-    return StoreError(
-        f"the store in {directory} was opened by the process that this one was forked from",
-        detail="LMDB cannot be carried over a fork",
-        hint="close the store before the fork, or open it only after; or start processes with the spawn method",
-    )
-
-
-def removed(directory: Path) -> StoreError:
-    return StoreError(
-        f"the store in {directory} was removed while it is open",
-        detail="what is written now would be lost",
-        hint="close it, and open what is there now",
-    )
-
-
-def unmapped(path: Path) -> StoreError:
-    return StoreError(
-        f"{path} can no longer be used by this process",
-        detail="its map could not be enlarged",
-        hint="raise the limit of address space (ulimit -v), and open the store in a new process",
-    )
