@@ -42,7 +42,10 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     fill(root / "other")
     fill(root / "other", ROWS)
     shutil.copytree(root / "earlier", root / "branch")
-    fill(root / "branch", 7)
+    for start in range(7):
+        fill(root / "branch", start)
+    shutil.copytree(root / "earlier", root / "twig")
+    fill(root / "twig", 7)
     return {path.name: path for path in root.iterdir()}
 
 
@@ -94,7 +97,8 @@ CHANGES = {
     "base of another": (copy("base.mdb", "other"), r"base\.mdb belongs to another store"),
     "durable of another": (copy("durable", "other"), r"durable belongs to another store"),
     "marker of another": (copy("everview.json", "other"), "belongs to another store"),
-    "shard of a copy": (copy("state-0.mdb", "branch"), r"state-0\.mdb (comes from another copy|is an older copy)"),
+    "shard of a copy": (copy("state-0.mdb", "branch"), r"state-0\.mdb comes from another copy"),
+    "shard of another copy": (copy("state-0.mdb", "twig"), r"state-0\.mdb (comes from another copy|is an older copy)"),
     "swapped shards": (swap("state-0.mdb", "state-3.mdb"), r"state-0\.mdb is the file state-3\.mdb"),
     "base and shard": (swap("base.mdb", "state-3.mdb"), r"base\.mdb is the file state-3\.mdb"),
     "fewer shards": (set_to(shards=2), r"everview\.json was changed: it has 2 shards, but the store has 4"),

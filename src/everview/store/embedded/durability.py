@@ -54,7 +54,7 @@ from everview.store.embedded.environment import Environment, Transaction
 from everview.store.embedded.identity import problems, write_identity, write_stamp
 from everview.store.embedded.layout import DURABLE, LOCK, RESTORE, Marker, private, write_marker
 from everview.store.embedded.meta_pages import read_meta, restore
-from everview.store.embedded.points import TAG, Point, read_point, write_point
+from everview.store.embedded.points import NO_STAMP, TAG, Point, Stamp, read_point, write_point
 from everview.store.embedded.refusals import closed, removed
 from everview.store.embedded.snapshots import EVENTS
 
@@ -65,6 +65,7 @@ INTERVAL = 0.1
 IDLE_ROUNDS = 10
 """Rounds without a write after which a process lets go of its pins."""
 GARBAGE = 1 << 28
+_UNSTAMPED = (NO_STAMP, NO_STAMP)
 PIN_LAG = 8
 """Durable points that others may make before this process must move its pins."""
 
@@ -199,14 +200,18 @@ class Durability:
             boot = boot_id()
             stale = [name for name, (txn, _) in metas.items() if last is None or last.metas[name][0] != txn]
             sizes = {name: environment.path.stat().st_size for name, environment in self._files.items()}
+            stamps = dict(last.stamps) if last else {}
             for name in stale:
+                # normally there since the last point, unless its maker was killed before it came to that
+                write_stamp(self._files[name].descriptor, stamps.get(name, _UNSTAMPED)[0])
                 self._files[name].sync()
             if stale or last is None or last.boot != boot:
                 number += 1
-                point = Point(number, boot, metas, sizes, self._store_id, os.urandom(TAG))
-                write_point(self._directory, point)
+                stamp = Stamp(number, os.urandom(TAG))
+                stamps |= {name: (stamp, stamps.get(name, _UNSTAMPED)[0]) for name in stale}
+                write_point(self._directory, Point(number, boot, metas, sizes, self._store_id, stamps))
                 for name in stale:
-                    write_stamp(self._files[name].descriptor, point)
+                    write_stamp(self._files[name].descriptor, stamp)
         except BaseException:
             abort(pins)
             raise

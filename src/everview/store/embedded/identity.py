@@ -10,8 +10,9 @@ stands in that room of the first page, each part in a sector of its own::
     1024    identity: id of the store, settings, name of the file; written when the store is created
     2048    stamp: number and tag of the last durable point; written after that point is on disk
 
-The stamp needs no sync of its own: one that a power loss takes back names an older point, which is
-always allowed. A stamp that is *newer* than the file of durable points means that the latter is an old copy.
+The stamp is written after the point that it names, and reaches the disk with the next one, so a crash may leave the
+one before it: the file of durable points names both (points.py). Any other stamp means that the file, or the file of
+durable points, is from another time, or from a copy of the store that went its own way.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from everview.errors import NotAStoreError
 from everview.store.embedded import layout
 from everview.store.embedded.meta_pages import Meta, newest, parse_meta, read_metas
 from everview.store.embedded.pages import walk
-from everview.store.embedded.points import TAG, Point
+from everview.store.embedded.points import NO_STAMP, Point, Stamp
 
 _IDENTITY_AT = 1024
 _STAMP_AT = 2048
@@ -48,14 +49,6 @@ class Identity:
     store: str
     file: str
     settings: layout.Settings
-
-
-@dataclass(frozen=True)
-class Stamp:
-    """The last durable point that a file took part in."""
-
-    number: int
-    tag: bytes
 
 
 def write_identity(path: Path, marker: layout.Marker) -> None:
@@ -81,17 +74,17 @@ def read_identity(path: Path) -> Identity | None:
     return Identity(plain["store"], plain["file"], layout.Settings(**plain["settings"]))
 
 
-def write_stamp(descriptor: int, point: Point) -> None:
-    block = _STAMP.pack(_STAMP_MAGIC, point.number, point.tag)
+def write_stamp(descriptor: int, stamp: Stamp) -> None:
+    block = _STAMP.pack(_STAMP_MAGIC, *stamp)
     os.pwrite(descriptor, block + struct.pack("<I", zlib.crc32(block)), _STAMP_AT)
 
 
-def read_stamp(path: Path) -> Stamp | None:
+def read_stamp(path: Path) -> Stamp:
     block = _sector(path, _STAMP_AT)[: _STAMP.size + 4]
     if len(block) < _STAMP.size + 4 or struct.unpack_from("<I", block, _STAMP.size)[0] != zlib.crc32(block[:-4]):
-        return None
+        return NO_STAMP
     magic, number, tag = _STAMP.unpack_from(block)
-    return Stamp(number, tag) if magic == _STAMP_MAGIC else None
+    return Stamp(number, tag) if magic == _STAMP_MAGIC else NO_STAMP
 
 
 def _sector(path: Path, at: int) -> bytes:
@@ -161,15 +154,13 @@ def _wrong_age(
     if saved is None:
         return _error(directory, layout.DURABLE, f"does not know where {name} begins", layout.RESTORE)
     stamp = read_stamp(path)
-    if stamp is not None and stamp.number > point.number:
+    if stamp.number > point.number and name == layout.BASE:  # which every writer changes
         return _error(
             directory,
             layout.DURABLE,
             f"is an older copy: it ends with durable point {point.number}, {name} has seen {stamp.number}",
             _TOGETHER,
         )
-    if stamp is not None and stamp.number == point.number and point.tag != bytes(TAG) and stamp.tag != point.tag:
-        return _error(directory, name, "comes from another copy of this store", _TOGETHER)
     last = newest(metas)
     if last.transaction < transaction and len(metas) == 2:
         return _error(
@@ -178,6 +169,8 @@ def _wrong_age(
             f"is an older copy: it ends with transaction {last.transaction}, the store needs {transaction}",
             _TOGETHER,
         )
+    if stamp not in point.stamps.get(name, (stamp,)):
+        return _error(directory, name, "comes from another copy of this store", _TOGETHER)
     if rebooted:
         return _cut_short(path, saved, point.sizes.get(name))
     if last.transaction == transaction and not _same_version(path, saved):

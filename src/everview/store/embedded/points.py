@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from everview.errors import InputError
 from everview.store.embedded.layout import DURABLE
@@ -22,13 +23,23 @@ from everview.store.embedded.meta_pages import SIZE
 
 _SLOT = 32 * 1024
 _MAGIC = b"EVDURAB2"
-_HEAD = struct.Struct("<8sQ36sI32s16s")
-_ENTRY = struct.Struct(f"<32sQQ{SIZE}s")
+_HEAD = struct.Struct("<8sQ36sI32s")
+_ENTRY = struct.Struct(f"<32sQQQ16sQ16s{SIZE}s")
 _MAGIC_1 = b"EVDURAB1"
-"""Of format 1: without the store, the tag and the sizes."""
+"""Of format 1: without the store, the sizes and the stamps."""
 _HEAD_1 = struct.Struct("<8sQ36sI")
 _ENTRY_1 = struct.Struct(f"<32sQ{SIZE}s")
 TAG = 16
+
+
+class Stamp(NamedTuple):
+    """Names a durable point. The tag is different for every one, also of two copies of one store."""
+
+    number: int
+    tag: bytes
+
+
+NO_STAMP = Stamp(0, bytes(TAG))
 
 
 @dataclass(frozen=True)
@@ -42,18 +53,24 @@ class Point:
     """How many bytes the files had."""
     store: str = ""
     """The id of the store."""
-    tag: bytes = bytes(TAG)
-    """Different for every point, also of two copies of one store."""
+    stamps: Mapping[str, tuple[Stamp, Stamp]] = field(default_factory=dict)
+    """For every file the point at which it was written to last, and the one before that. The file itself carries
+    the first of them, or, if a crash came in between, the second. Empty if they are not known."""
 
 
 def write_point(directory: Path, point: Point) -> None:
+    nothing = NO_STAMP, NO_STAMP
     body = b"".join(
-        _ENTRY.pack(name.encode("ascii"), number, point.sizes.get(name, 0), meta)
+        _ENTRY.pack(
+            name.encode("ascii"),
+            number,
+            point.sizes.get(name, 0),
+            *(part for s in point.stamps.get(name, nothing) for part in s),
+            meta,
+        )
         for name, (number, meta) in sorted(point.metas.items())
     )
-    head = _HEAD.pack(
-        _MAGIC, point.number, point.boot.encode("ascii"), len(point.metas), point.store.encode("ascii"), point.tag
-    )
+    head = _HEAD.pack(_MAGIC, point.number, point.boot.encode("ascii"), len(point.metas), point.store.encode("ascii"))
     slot = head + body
     slot += struct.pack("<I", zlib.crc32(slot))
     if len(slot) > _SLOT:
@@ -89,9 +106,9 @@ def _parse_slot(slot: bytes) -> Point | None:
     metas = {_text(name): (txn, meta) for name, txn, *_, meta in entries}
     if first:
         return Point(number, _text(boot), metas)
-    store, tag = rest
-    sizes = {_text(name): size for name, _, size, _ in entries if size}
-    return Point(number, _text(boot), metas, sizes, _text(store), tag)
+    sizes = {_text(name): size for name, _, size, *_ in entries if size}
+    stamps = {_text(one[0]): (Stamp(*one[3:5]), Stamp(*one[5:7])) for one in entries if one[3]}
+    return Point(number, _text(boot), metas, sizes, _text(rest[0]), stamps)
 
 
 def _text(padded: bytes) -> str:
