@@ -24,6 +24,7 @@
     │   ├── LogTrimmedError        the log no longer reaches back that far
     │   ├── DamagedEntryError      a log entry or record cannot be decoded
     │   └── TopologyError          a node or region change that makes no sense
+    ├── InternalError              a mistake in Everview itself: please report it
     ├── DeadlineError              what was waited for did not happen in time (retryable)
     └── EpochError                 the rules of epochs
         ├── StaleEpochError        a write or read of an epoch that is closed (a zombie)
@@ -172,6 +173,19 @@ class DamagedEntryError(StoreError):
 
 class TopologyError(StoreError):
     """A change of nodes or regions that makes no sense."""
+
+
+class InternalError(EverviewError):
+    """Everview met what it does not expect: a mistake in it. The error that it met is its cause."""
+
+    @classmethod
+    def of(cls, error: BaseException) -> InternalError:
+        """What an unexpected error becomes."""
+        return cls(
+            f"something unexpected happened: {type(error).__name__}: {error}",
+            detail="this is a mistake in Everview, and not in how it was called",
+            hint="please report it, with the traceback",
+        )
 
 
 class DeadlineError(EverviewError):

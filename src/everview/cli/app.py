@@ -6,7 +6,9 @@ imported when it is called, so that ``--help`` is there at once.
 
 from __future__ import annotations
 
+import errno
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Annotated
 
@@ -27,7 +29,10 @@ from everview.cli.commands.status import status
 from everview.cli.commands.tail import tail
 from everview.cli.commands.verify import verify
 from everview.cli.console import show_error
-from everview.errors import EverviewError
+from everview.cli.standard_streams import fill_closed_streams, flush_output
+from everview.errors import EverviewError, InputError, InternalError
+
+FAILED = 1
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     init,
@@ -75,8 +80,32 @@ def everything(
 
 def main() -> None:
     """The entry point: what goes wrong is told in a few lines."""
+    fill_closed_streams()
+    code = _called()
+    failure = flush_output()
+    if failure is not None and code == 0:
+        if failure.errno != errno.EPIPE:  # whoever read it has seen enough
+            show_error(_unprinted(failure))
+        code = FAILED
+    sys.exit(code)
+
+
+def _called() -> int | str | None:
     try:
         app(prog_name="everview")
+    except SystemExit as ended:
+        return 0 if ended.code is None else ended.code
     except EverviewError as error:
         show_error(error)
-        sys.exit(1)
+    except OSError as error:
+        show_error(_unprinted(error))
+    except Exception as error:
+        traceback.print_exc()
+        show_error(InternalError.of(error))
+    return FAILED
+
+
+def _unprinted(error: OSError) -> EverviewError:
+    """What the operating system refused: files that are named were opened by a command, else it was printing."""
+    what = "standard output" if error.filename is None else str(error.filename)
+    return InputError(f"{what} cannot be used", detail=error.strerror or str(error))

@@ -6,6 +6,7 @@ beside it to standard error, in colours where that is a terminal.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -28,5 +29,6 @@ def counted(number: int, noun: str) -> str:
 
 
 def show_error(error: EverviewError) -> None:
-    """What went wrong, why, and what to do."""
-    console(sys.stderr).print(f"error: {error}", style="red")
+    """What went wrong, why, and what to do; nothing where nobody can read it."""
+    with contextlib.suppress(OSError):
+        console(sys.stderr).print(f"error: {error}", style="red")

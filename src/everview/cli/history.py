@@ -7,6 +7,7 @@ same time add to it one after the other.
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -54,8 +55,16 @@ class History:
         self._readline.clear_history()
         self._readline.read_history_file(self._file)
         if self._readline.get_current_history_length() > self._kept:
-            cut = self._file.with_name(f"{self._file.name}.{os.getpid()}")
-            cut.touch(mode=0o600)
+            self._cut(self._file.resolve())
+
+    def _cut(self, file: Path) -> None:
+        """Leave the last lines only, in a new file in the place of the old."""
+        descriptor, partial = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+        os.close(descriptor)
+        try:
             self._readline.set_history_length(self._kept)
-            self._readline.write_history_file(cut)
-            cut.replace(self._file)
+            self._readline.write_history_file(partial)
+            Path(partial).replace(file)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise

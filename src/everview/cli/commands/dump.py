@@ -1,22 +1,21 @@
 """``everview dump``: a table, a view or the answer to a query into a file.
 
-One sentence: all rows are of one snapshot, and a file is there when it is whole, not before.
+One sentence: all rows are of one snapshot, and a file is there when it is whole, not before
+(:mod:`everview.cli.files.output`).
 """
 
 from __future__ import annotations
 
 import json
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from everview.cli.console import console, counted
-from everview.cli.files import STREAM, Format, format_of
+from everview.cli.files import Format, format_of
+from everview.cli.files.output import is_standard_output, written
 
 if TYPE_CHECKING:
     from everview.client.database import Database
@@ -54,22 +53,23 @@ def dump(
     known = form or format_of(file)
     if known is None:
         raise typer.BadParameter(f"the name of {file} does not say what it is: add --format parquet, csv or jsonl")
-    if file == STREAM and known is Format.PARQUET:
+    to_output = is_standard_output(file)
+    if to_output and known is Format.PARQUET:
         raise typer.BadParameter("Parquet is not written to standard output: give a file")
-    if file == STREAM and as_json:
+    if to_output and as_json:
         raise typer.BadParameter("--json is printed where the rows go: choose one of it and -")
     from everview.client.database import open as open_database
 
     began = time.monotonic()
     with open_database(path, create=False) as db, db.snapshot() as snapshot:
         result, total = _rows(db, snapshot, operands[0], query)
-        with result, _whole_file(file) as stream:
+        with result, written(file) as (stream, name):
             rows = _write(stream, known, result, file, total)
     seconds = time.monotonic() - began
     if as_json:
-        print(json.dumps({"file": file, "rows": rows, "seconds": round(seconds, 3)}))
-    elif file != STREAM:
-        console().print(f"{counted(rows, 'row')} to {file} in {seconds:.1f} s")
+        print(json.dumps({"file": name, "rows": rows, "seconds": round(seconds, 3)}))
+    elif not to_output:
+        console().print(f"{counted(rows, 'row')} to {name} in {seconds:.1f} s")
 
 
 def _rows(db: Database, snapshot: Snapshot, name: str, query: str | None) -> tuple[Result, int | None]:
@@ -110,28 +110,3 @@ def _write(stream: IO[bytes], form: Format, result: Result, file: str, total: in
             advance(rows, rows)
     out.close()
     return rows
-
-
-@contextmanager
-def _whole_file(file: str) -> Iterator[IO[bytes]]:
-    """A file that takes its name when all of it is written."""
-    from everview.errors import InputError
-
-    if file == STREAM:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    final = Path(file)
-    partial = final.with_name(f".{final.name}.partial")
-    try:
-        stream = partial.open("wb")
-    except OSError as error:
-        raise InputError(f"{file} cannot be written", detail=error.strerror) from None
-    try:
-        with stream:
-            yield stream
-        partial.replace(final)
-    except OSError as error:
-        raise InputError(f"{file} cannot be written", detail=error.strerror or str(error)) from None
-    finally:
-        partial.unlink(missing_ok=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everview.cli.console import console
+from everview.cli.files.output import written
 
 if TYPE_CHECKING:
     from everview.client.database import Database
@@ -50,10 +51,8 @@ def explain(
     if output is None:
         sys.stdout.write(text)
         return
-    try:
-        output.write_text(text, "utf-8")
-    except OSError as error:
-        raise typer.BadParameter(f"{output} cannot be written: {error.strerror}") from None
+    with written(str(output)) as (stream, _):
+        stream.write(text.encode())
 
 
 def _statement(db: Database, what: str) -> str:

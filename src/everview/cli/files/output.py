@@ -1,0 +1,174 @@
+"""Files that commands write.
+
+One sentence: a file has its name when it is whole and not before, and what is no file (a pipe, a device, a
+descriptor of this process) is written into as it is.
+
+| what has the name | what happens |
+|---|---|
+| nothing, or a file | a partial file beside it is written, and takes the name in the end |
+| a symbolic link | the same with what it points to; the link stays |
+| a link in a shared directory (``/tmp``) that someone else has planted there | it is refused |
+| a pipe, a device, a socket | it is opened and written into |
+| ``/dev/stdout``, ``/dev/fd/3`` | the open descriptor itself is written to, at its own position |
+
+The partial file can be read by its user alone, its name cannot be guessed, and it is gone after a failure or a
+signal.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from everview.cli.files import STREAM
+from everview.errors import InputError
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
+_DESCRIPTOR = re.compile(r"/proc/(\d+)/fd/(\d+)")
+_LINKS = 40
+"""Links that are followed one after another, as Linux does."""
+_ATTEMPTS = 100
+
+
+def is_standard_output(file: str) -> bool:
+    """Whether a name is one of standard output's."""
+    if file == STREAM:
+        return True
+    try:
+        return _descriptor(_followed(Path(file))) == sys.stdout.fileno()
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def written(file: str) -> Iterator[tuple[IO[bytes], str]]:
+    """A stream for the bytes of a file, and the name of what is written where that is another one."""
+    if is_standard_output(file):
+        yield sys.stdout.buffer, STREAM
+        sys.stdout.buffer.flush()
+        return
+    try:
+        final = _followed(Path(file))
+        before = _status(final)
+        if before is None or (stat.S_ISREG(before.st_mode) and _descriptor(final) is None):
+            with _whole(final, before) as stream:
+                yield stream, str(final) if Path(file).is_symlink() else file
+        else:
+            with _opened(final) as stream:
+                yield stream, file
+    except OSError as error:
+        raise InputError(f"{file} cannot be written", detail=error.strerror or str(error)) from error
+
+
+def _followed(path: Path) -> Path:
+    """What a name stands for: links are followed, up to the descriptor of a process."""
+    for _ in range(_LINKS):
+        path = path.parent.resolve() / path.name if path.name else path.resolve()
+        if _descriptor(path) is not None or not path.is_symlink():
+            return path
+        _refuse_planted(path)
+        path = path.parent / path.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _refuse_planted(link: Path) -> None:
+    """The rule by which Linux follows links in shared directories, where it is told to (protected_symlinks)."""
+    place, owner = link.parent.stat(), link.lstat().st_uid
+    shared = place.st_mode & stat.S_ISVTX and place.st_mode & stat.S_IWOTH
+    if shared and owner not in (os.geteuid(), place.st_uid):
+        raise OSError(errno.EACCES, f"{link} is a link that another user has made in a shared directory")
+
+
+def _descriptor(path: Path) -> int | None:
+    """The number of the open descriptor of this process that a path names."""
+    found = _DESCRIPTOR.fullmatch(str(path))
+    return int(found[2]) if found is not None and int(found[1]) == os.getpid() else None
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Something that is no file, to be written into."""
+    number = _descriptor(path)
+    if number is not None:
+        return os.fdopen(os.dup(number), "wb")
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC), "wb")
+
+
+# ------------------------------------------------------------------ files
+
+
+@contextmanager
+def _whole(final: Path, before: os.stat_result | None) -> Iterator[IO[bytes]]:
+    """A file that takes its name when all of it is written and stored."""
+    with _ended_by_signals():
+        stream, partial = _partial(final.parent)
+        try:
+            with stream:
+                yield stream
+                stream.flush()
+                os.fchmod(stream.fileno(), _usual_mode() if before is None else stat.S_IMODE(before.st_mode))
+                os.fsync(stream.fileno())
+            partial.replace(final)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+
+def _partial(folder: Path) -> tuple[IO[bytes], Path]:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    for _ in range(_ATTEMPTS):
+        partial = folder / f".everview-{secrets.token_hex(8)}.partial"
+        try:
+            return os.fdopen(os.open(partial, flags, 0o600), "wb"), partial
+        except FileExistsError:
+            continue
+    raise FileExistsError(errno.EEXIST, f"no name for a partial file is free in {folder}")
+
+
+def _usual_mode() -> int:
+    """That of a new file of this process."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Signals that end the process do so by an exception, so that the partial file goes too. DuckDB, where it is
+    interrupted, raises one of its own in its place."""
+    came: list[int] = []
+
+    def end(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        raise SystemExit(128 + number)
+
+    usual = {number: signal.getsignal(number) for number in _SIGNALS}
+    usual = {number: handler for number, handler in usual.items() if handler in _UNHANDLED}
+    for number in usual:
+        signal.signal(number, end)
+    try:
+        yield
+    except Exception:
+        if came:
+            raise SystemExit(128 + came[0]) from None
+        raise
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
