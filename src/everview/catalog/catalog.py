@@ -252,7 +252,9 @@ class Catalog:
             counter, after = self._read_head()
             # the reads are of one version if no definition changed from before the first to after the last
             if after == head:
-                return _Read(counter, head, Definitions(head.changed, tables, [*views, *indexes, *queries], groups))
+                definitions = Definitions(head.changed, tables, [*views, *indexes, *queries], groups)
+                definitions.refuse_circles()
+                return _Read(counter, head, definitions)
             head = after
 
     def _read_head(self) -> tuple[int, Head]:

@@ -19,14 +19,14 @@ from sqlglot import exp
 from everview.catalog.definitions import Definitions
 from everview.catalog.namespace import CatalogNames
 from everview.catalog.objects import MAIN, IndexDefinition, NamedQuery, Option, Ordering, ViewDefinition
+from everview.catalog.recorded_texts import as_recorded, recorded_query
 from everview.change.schema import Column
 from everview.errors import DefinitionError
 from everview.plan.compile import CompiledView, compile_index, compile_view, in_own_words
 from everview.sql.check import check
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.namespace import told_apart
-from everview.sql.parse import parse
-from everview.sql.statements import CreateIndex, CreateMaterializedView, CreateView, OwnWords, Select
+from everview.sql.statements import CreateIndex, CreateMaterializedView, CreateView, OwnWords
 from everview.sql.typed_meanings import with_types
 
 
@@ -66,6 +66,11 @@ def define_view(
 
 def compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledView:
     """What a recorded view compiles to, now as when it was created."""
+    with as_recorded(view):
+        return _compiled_view(view, definitions)
+
+
+def _compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledView:
     columns = tuple(column.name for column in view.columns)
     names = CatalogNames(definitions, view.seen)
     if view.verbatim:
@@ -131,10 +136,3 @@ def _says_names(query: exp.Select, names: Sequence[str]) -> bool:
     """Whether a query itself calls its columns so: sqlglot calls a cast of c after c, and DuckDB does not."""
     said = [one.alias_or_name if isinstance(one, exp.Alias | exp.Column) else None for one in query.selects]
     return said == list(names)
-
-
-def recorded_query(sql: str) -> exp.Expr:
-    """The tree of a recorded query."""
-    (statement,) = parse(sql)
-    assert isinstance(statement, Select)
-    return statement.query

@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 
 from everview.catalog.names import fold, unknown
 from everview.catalog.objects import MAIN, Derived, Group, IndexDefinition, Maintained, NamedQuery, ViewDefinition
-from everview.errors import UnknownObjectError
+from everview.errors import DamagedEntryError, UnknownObjectError
 from everview.store.contract import Table
 
 D = TypeVar("D", ViewDefinition, IndexDefinition, NamedQuery)
@@ -23,6 +23,14 @@ _A: dict[type, str] = {
     IndexDefinition: "an index",
     NamedQuery: "a plain view",
 }
+
+
+def circular(one: Derived) -> DamagedEntryError:
+    return DamagedEntryError(
+        f"the recorded definition of {one.kind} {one.name} cannot be used",
+        detail="it is made of itself",
+        hint="restore the store from a backup",
+    )
 
 
 class Definitions:
@@ -39,6 +47,8 @@ class Definitions:
         self._ids = {fold(found.name): id for id, found in (self._tables | self._derived).items()}
         self._kinds: dict[type, tuple[Derived, ...]] = {}
         """What was asked for by kind: there may be thousands of views, and every epoch asks for them."""
+        self.accepted: set[tuple[object, ...]] = set()
+        """Recorded texts that were checked (:mod:`everview.catalog.recorded_texts`)."""
 
     def find(self, name: str) -> Table | Derived | None:
         """Whatever has this name, in any spelling."""
@@ -152,11 +162,18 @@ class Definitions:
             while path:
                 view = self._derived[path[-1]]
                 waiting = [id for id in view.depends_on if id in self._derived and id not in done]
+                if waiting and waiting[0] in path:
+                    raise circular(view)
                 if waiting:
                     path.append(waiting[0])
                 else:
                     done.setdefault(path.pop(), view)
         return list(done.values())
+
+    def refuse_circles(self) -> None:
+        """Raise where something is recorded as made of itself. What reads only what is older cannot be."""
+        if any(id >= one.id and id in self._derived for one in self._derived.values() for id in one.depends_on):
+            self._in_reading_order()
 
     # -------------------------------------------------------------- groups
 

@@ -37,7 +37,7 @@ from everview.catalog.objects import (
 )
 from everview.change.schema import Column, Schema
 from everview.change.types import parse_type
-from everview.errors import DamagedEntryError, EverviewError, NewerFormatError
+from everview.errors import DamagedEntryError, NewerFormatError
 from everview.store.contract import StateTable, Table
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ def decode(name: str, document: bytes, read: Callable[[Json], T]) -> T:
             raise TypeError(f"the format is {found!r}")
         if found <= FORMAT:
             return read(plain)
-    except (ValueError, KeyError, TypeError, EverviewError) as error:
+    except Exception as error:  # a document of anything may fail in any way
         raise DamagedEntryError(
             f"the catalog document {name} cannot be read",
             detail=f"{type(error).__name__}: {error}",

@@ -64,6 +64,7 @@ class Draft(Definitions):
         used_before: Callable[[str], bool],
     ) -> None:
         super().__init__(base.version, base.tables(), base.derived(), base.groups())
+        self.accepted = base.accepted
         self.counter = counter
         self.puts: dict[str, bytes] = {}
         self.deletes: set[str] = set()

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from everview.catalog.definitions import Definitions
 from everview.catalog.objects import IndexDefinition, NamedQuery, ViewDefinition
+from everview.catalog.recorded_texts import refuse_tampered
 from everview.errors import DefinitionError
 from everview.sql.namespace import Relation, fold
 from everview.store.contract import Table
@@ -36,7 +37,10 @@ class CatalogNames:
         self.used.setdefault(found.id, found)
         if isinstance(found, Table):
             return table_relation(found, self._known.get(found.id))
-        return query_relation(found) if isinstance(found, NamedQuery) else view_relation(found)
+        if isinstance(found, NamedQuery):
+            refuse_tampered(found, self._definitions, CatalogNames(self._definitions))
+            return query_relation(found)
+        return view_relation(found)
 
     def names(self) -> list[str]:
         indexes = {index.name for index in self._definitions.indexes()}

@@ -199,7 +199,9 @@ class Schema:
         columns = plain["columns"]
         key = plain["key"]
         version = plain["version"]
-        assert isinstance(columns, list) and isinstance(key, list) and isinstance(version, int)
+        # functions are written for a schema: what stands in their text has the right type, without assertions too
+        if not (isinstance(columns, list) and isinstance(key, list) and type(version) is int):
+            raise TypeError("a schema has columns, a key and the number of a version")
         return Schema(
             tuple(
                 Column(name, parse_type(text), nullable, since, hidden=name == ROW_ID)

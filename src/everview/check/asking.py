@@ -30,8 +30,7 @@ class Asking:
     """Asks one query at a time."""
 
     def __init__(self) -> None:
-        self._connection = connect()
-        self._connection.execute(f"SET enable_external_access = false; SET memory_limit = '{MEMORY}'")
+        self._connection = connect(memory_limit=MEMORY)
         self._thread = threading.get_ident()
         closed_at_exit(self)
 

@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from everview.catalog import Definitions, Maintained, NamedQuery, ViewDefinition
 from everview.catalog.namespace import CatalogNames
+from everview.catalog.recorded_texts import as_recorded, is_one_query, refuse_tampered
 from everview.change.schema import Column
 from everview.check.compare import quoted
 from everview.check.exact_sums import exactly_summed
@@ -64,6 +65,7 @@ class ViewQuery:
     def __init__(self, one: Maintained, definitions: Definitions) -> None:
         self.one = one
         self._definitions = definitions
+        refuse_tampered(one, definitions, CatalogNames(definitions, self._seen))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -103,7 +105,8 @@ class ViewQuery:
     @cached_property
     def _tree(self) -> exp.Expr:
         own = reader(DEFAULT)
-        return own.meaning(own.read(self._text), self._text)
+        with as_recorded(self.one):
+            return own.meaning(own.read(self._text), self._text)
 
     @property
     def _seen(self) -> dict[int, int]:
@@ -112,7 +115,8 @@ class ViewQuery:
     @cached_property
     def checked(self) -> Checked:
         """The query with its names resolved."""
-        return check(self._tree, CatalogNames(self._definitions, self._seen), self._text)
+        with as_recorded(self.one):
+            return check(self._tree, CatalogNames(self._definitions, self._seen), self._text)
 
     # -------------------------------------------------------------- what it reads
 
@@ -135,6 +139,7 @@ class ViewQuery:
         elif isinstance(read, ViewDefinition):
             found[id] = Source(read.name, read, tuple(column.name for column in read.columns))
         elif isinstance(read, NamedQuery):
+            refuse_tampered(read, self._definitions, CatalogNames(self._definitions))
             for below in read.depends_on:
                 self._need(below, found)
             found[id] = Source(read.name, read, tuple(column.name for column in read.columns))
@@ -166,7 +171,7 @@ class ViewQuery:
         """What is asked, one after another, until an answer is what the view shows: the user's own words, and
         then what Everview means by them where they leave something open."""
         doubts = ("the words of its text",) if self.is_words_only and _may_be_open(self.words) else ()
-        words = (Question(self.words, doubts, in_words=True),) if self.words else ()
+        words = (Question(self.words, doubts, in_words=True),) if is_one_query(self.words) else ()
         return words if self.is_words_only else (*words, self._settled)
 
     @cached_property
@@ -184,6 +189,8 @@ class ViewQuery:
         positional = any(join.method.upper() == "POSITIONAL" for join in self._tree.find_all(exp.Join))
         if own_words or named or positional or open_orders(self._tree, "") or self._sums:
             return self._said()
+        if not is_one_query(self._text):
+            return self._said()
         return Question(self._text)
 
     @property
@@ -191,6 +198,8 @@ class ViewQuery:
         """The recorded text as it is, whatever it leaves open."""
         if self.is_words_only:
             return self.questions[0]
+        if not is_one_query(self._text):
+            return self._said()
         return Question(self._text, ("the words of its text",))
 
     @property

@@ -104,9 +104,7 @@ class Workspace:
         """How many rows, groups and partitions without a value each view lacks."""
         self._tables: dict[int, Watched] = {}
         self._known: dict[int, Recomputed | Unknown] = {}
-        self._connection = connect()
-        self._connection.execute(f"SET temp_directory = '{str(folder).replace(chr(39), chr(39) * 2)}'")
-        self._connection.execute("SET enable_external_access = false")
+        self._connection = connect(folder / "spilled")
         define_exact_sums(self._connection)
 
     def close(self) -> None:

@@ -57,9 +57,7 @@ class Connections:
                 self._process, self._idle = os.getpid(), []
             if self._idle:
                 return self._idle.pop()
-        connection = connect()
-        connection.execute("SET enable_external_access = false")
-        return connection
+        return connect()
 
     def give_back(self, connection: duckdb.DuckDBPyConnection) -> None:
         with self._lock:

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from everview.change.types import NESTED, RECORDS, Kind, Type
 from everview.errors import ValueTypeError
-from everview.sql.settings import NO_THREADS, closed_at_exit
+from everview.sql.settings import closed_at_exit, connect
 from everview.store.columns import list_items, nulls_of, one_array, raw_values, to_python
 from everview.store.registering import register, unregister
 
@@ -193,8 +193,7 @@ class _Defaults:
 
     def _opened(self) -> duckdb.DuckDBPyConnection:
         if self._process != os.getpid():
-            self._connection = duckdb.connect(":memory:", config=NO_THREADS)
-            self._connection.execute("SET TimeZone = 'UTC'; SET python_enable_replacements = false")
+            self._connection = connect(arrow_lossless_conversion=False, disabled_optimizers="")
             self._process = os.getpid()
         return self._connection
 

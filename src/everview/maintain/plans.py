@@ -37,6 +37,8 @@ BUILDS = "maintenance/build/"
 LEFT = "maintenance/left/"
 PAUSES = "maintenance/pause/"
 
+DIGEST = 16
+"""Bytes of a plan's digest."""
 KEPT = 16
 """Plans that a process keeps decoded."""
 REMEMBERED = 8
@@ -141,7 +143,7 @@ class Plans:
         """A plan's digest, and the document that records it."""
         plain = replace(bound, first=frozenset())
         content = plain.to_bytes()
-        digest = hashlib.blake2b(content, digest_size=16).hexdigest()
+        digest = hashlib.blake2b(content, digest_size=DIGEST).hexdigest()
         _remember(digest, plain)
         return digest, {PLANS + digest: zlib.compress(content, 1)}
 
@@ -160,7 +162,7 @@ class Plans:
                 raise DamagedEntryError(
                     f"plan {digest} is not recorded", hint="restore the store from a backup, or rebuild the views"
                 )
-            found = BoundPlan.from_bytes(zlib.decompress(recorded))
+            found = _decode(digest, recorded)
             _remember(digest, found)
         return replace(found, first=frozenset(found.plan.by_fingerprint)) if first else found
 
@@ -264,6 +266,21 @@ def commit(store: Store, changes: Callable[[int], tuple[Mapping[str, bytes], Col
             return
         except ConflictError:
             continue
+
+
+def _decode(digest: str, recorded: bytes) -> BoundPlan:
+    """A plan of the very bytes that its digest says."""
+    try:
+        content = zlib.decompress(recorded)
+        if hashlib.blake2b(content, digest_size=DIGEST).hexdigest() != digest:
+            raise ValueError("its bytes are others than those that were recorded")
+        return BoundPlan.from_bytes(content)
+    except Exception as error:  # bytes of anything may fail in any way
+        raise DamagedEntryError(
+            f"plan {digest} cannot be read",
+            detail=f"{type(error).__name__}: {error}",
+            hint="restore the store from a backup, or rebuild the views",
+        ) from error
 
 
 def _remember(digest: str, bound: BoundPlan) -> None:

@@ -57,7 +57,6 @@ class Evaluator:
 
     def __init__(self) -> None:
         self._connection = connect()
-        self._connection.execute("SET enable_external_access = false")
         self._rounds = Rounds()
         self._connection.create_function(
             GOES_ON, self._rounds, ["BIGINT"], "BOOLEAN", type=PythonUDFType.ARROW, side_effects=True

@@ -13,7 +13,11 @@ No setting changes what an expression means:
 | ``threads`` | one, the caller's: Spark's tasks are the parallelism |
 | ``async_threads`` | none: a database with threads of its own can neither be used nor closed after a fork |
 | ``arrow_lossless_conversion`` | types such as HUGEINT and UUID cross into Arrow as themselves |
-| the rest | nothing outside is read, installed, loaded, or found among Python's variables |
+| ``temp_directory`` | what does not fit into memory goes to a directory of this user alone |
+| the rest | nothing outside is read, written, installed, loaded, or found among Python's variables |
+
+No other place connects to DuckDB, and no connection can be set otherwise once it is made: stored definitions are
+evaluated here too, and a store may come from somebody else.
 
 What another dialect means by the same words is written into the text (:mod:`everview.sql.dialects`).
 
@@ -25,37 +29,59 @@ from __future__ import annotations
 
 import atexit
 import os
+import secrets
+import stat
+import tempfile
 import weakref
+from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 import duckdb
 
 Setting: TypeAlias = str | bool | int
 
-SETTINGS: dict[str, Setting] = {
-    "TimeZone": "UTC",
-    "disabled_optimizers": "common_subplan,aggregate_function_rewriter",
-    "threads": 1,
-    "async_threads": 0,
-    "arrow_lossless_conversion": True,
-    "autoinstall_known_extensions": False,
-    "autoload_known_extensions": False,
-    "python_enable_replacements": False,
-}
-"""What every connection that evaluates an expression is set to."""
+SETTINGS = MappingProxyType[str, Setting](
+    {
+        "disabled_optimizers": "common_subplan,aggregate_function_rewriter",
+        "threads": 1,
+        "async_threads": 0,
+        "arrow_lossless_conversion": True,
+        "enable_external_access": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "allow_persistent_secrets": False,
+        "python_enable_replacements": False,
+    }
+)
+"""What every connection that evaluates an expression is made with."""
+FIXED = "SET TimeZone = 'UTC'; SET lock_configuration = true"
+"""What it is set to then. (The time zone is an extension's, which is there when the database is.)"""
 
 
-NO_THREADS: dict[str, str | int | bool | float | list[str]] = {"threads": 1, "async_threads": 0}
-"""What every database in memory begins with, so that it never starts a thread."""
-
-
-def connect() -> duckdb.DuckDBPyConnection:
-    """A new database in memory, under the fixed settings."""
-    connection = duckdb.connect(":memory:", config=NO_THREADS)
-    for name, value in SETTINGS.items():
-        written = f"'{value}'" if isinstance(value, str) else str(value).lower()
-        connection.execute(f"SET {name} = {written}")
+def connect(spill: Path | None = None, **more: Setting) -> duckdb.DuckDBPyConnection:
+    """A new database in memory, under the fixed settings and more of them. ``spill`` is an empty directory for what
+    does not fit into memory."""
+    directory = _spill_directory() if spill is None else str(spill)
+    settings = {**SETTINGS, "temp_directory": directory, **more}
+    written = {name: str(value).lower() if isinstance(value, bool) else value for name, value in settings.items()}
+    connection = duckdb.connect(":memory:", config=written)
+    connection.execute(FIXED)
     return connection
+
+
+def _spill_directory() -> str:
+    """A new name in a directory that nobody else can enter, for DuckDB to make and remove when it needs it; none
+    where another user has taken that directory."""
+    home = Path(tempfile.gettempdir()) / f"everview-{os.geteuid()}"
+    try:
+        home.mkdir(mode=0o700, exist_ok=True)
+        found = home.lstat()
+    except OSError:
+        return ""
+    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return str(home / secrets.token_hex(8)) if own else ""
 
 
 class Closing(Protocol):

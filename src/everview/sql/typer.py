@@ -95,8 +95,7 @@ class Typer:
         self._schemas: dict[tuple[object, ...], str] = {}
         self._answers: dict[tuple[str, str], Described | Failure] = {}
         self._current = ""
-        self._connection = connect()
-        self._connection.execute("SET enable_external_access = false; SET errors_as_json = true")
+        self._connection = connect(errors_as_json=True)
 
     def close(self) -> None:
         """Nothing can be described any more."""

@@ -30,6 +30,8 @@ from everview.sql.tables import TABLE_FUNCTIONS
 from everview.sql.typer import Columns, Described, Failure, typer
 from everview.sql.volatile import BOUNDS, SAMPLE, WORDS, Reason, reason_of, volatile_names
 
+RECURRING = "recurring"
+"""The schema of what a recursion with keys has so far."""
 INPUT = "in"
 """What the inputs are called, each with its number."""
 _MAIN = re.compile(r'"main"\s*\.\s*|\bmain\s*\.\s*', re.IGNORECASE)
@@ -70,12 +72,7 @@ def worded(
     """The query that ``words``, which stand in ``text`` from ``start`` on, are to DuckDB. Raises an
     :class:`EverviewError` where they can be no view; an ad hoc SELECT may be volatile. Two columns may have one
     name."""
-    tree = parse_tree(words)
-    if tree is None:
-        raise error_at(SqlError, text, start, "DuckDB does not read a query in these words")
-    found = _Reading(namespace, text, start, allow_volatile)
-    found.visit(tree)
-    found.refuse_keywords()
+    tree, found = _read(words, namespace, text, start, allow_volatile)
     if found.qualified:
         words = _MAIN.sub("", words)
     uses, named = tuple(found.uses.values()), tuple(found.named.values())
@@ -95,6 +92,29 @@ def worded(
     names = own.names if isinstance(own, Described) else described.names
     typed = described.typed()
     return Worded(words, tuple((name, kind) for name, (_, kind) in zip(names, typed, strict=True)), uses, named)
+
+
+def refuse_foreign(words: str, namespace: Namespace, *, allow_volatile: bool = False) -> None:
+    """Raise where words are more than one query, or read what is no table or view, as :func:`worded` does. TUMBLE and
+    HOP, which DuckDB does not have, may stand in them."""
+    _read(words, namespace, words, 0, allow_volatile, TABLE_FUNCTIONS | {"tumble", "hop"})
+
+
+def _read(
+    words: str,
+    namespace: Namespace,
+    text: str,
+    start: int,
+    allow_volatile: bool,
+    functions: frozenset[str] = TABLE_FUNCTIONS,
+) -> tuple[Json, _Reading]:
+    tree = parse_tree(words)
+    if tree is None:
+        raise error_at(SqlError, text, start, "DuckDB does not read a query in these words")
+    found = _Reading(namespace, text, start, allow_volatile, functions=functions)
+    found.visit(tree)
+    found.refuse_keywords()
+    return tree, found
 
 
 def _makes_rows(tree: Json) -> bool:
@@ -122,6 +142,7 @@ class _Reading:
     """Named queries that are being read."""
     qualified: bool = False
     """Whether a table is named with its schema."""
+    functions: frozenset[str] = TABLE_FUNCTIONS
 
     def visit(self, tree: Json) -> None:
         defined = set(_with_names(tree))
@@ -166,7 +187,7 @@ class _Reading:
         name, schema = str(node["table_name"]), str(node.get("schema_name", ""))
         relation = self.namespace.find(name)
         if schema and (fold(schema) != "main" or node.get("catalog_name")):
-            if defined:  # recurring.name is what a recursion with keys has so far
+            if defined and fold(schema) == RECURRING:
                 return
             raise self._error(node, f"there is no schema {schema}", hint="all tables and views share one schema")
         if relation is None:
@@ -193,7 +214,7 @@ class _Reading:
 
     def _table_function(self, node: Json) -> None:
         name = str(node["function"]["function_name"]).lower()
-        if name not in TABLE_FUNCTIONS:
+        if name not in self.functions:
             raise self._error(
                 node,
                 f"{name}() cannot be read from",
