@@ -41,7 +41,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def run(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *map(str, words)], text=True, timeout=120, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run([*COMMAND, *map(str, words)], text=True, timeout=120, **options)  # type: ignore[call-overload]
 
 
 # ------------------------------------------------------------------ what is not a file

@@ -20,6 +20,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from everview.boundary import public_constructors
 from everview.errors import InputError
 
 _FORM = re.compile(r"f:(?:\d+=\d+(?:,\d+=\d+)*)?")
@@ -58,6 +59,7 @@ class Slice:
         return f"{self.node}:({self.after},{self.upto}]"
 
 
+@public_constructors
 class Frontier(Mapping[int, int]):
     """One sequence number per node: a prefix of every log. Immutable and hashable."""
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from everview.boundary import public_constructors
 from everview.change.types import UUID, Type, parse_type
 from everview.errors import DefinitionError, UnknownColumnError
 
@@ -37,6 +38,7 @@ ROW_ID = f"{RESERVED}row"
 """The hidden key of a table that has no key of its own: a UUID, which whoever inserts a row makes."""
 
 
+@public_constructors
 @dataclass(frozen=True)
 class Column:
     """A named, typed column. ``since`` is the schema version that added it; a hidden one is
@@ -49,7 +51,7 @@ class Column:
     hidden: bool = False
 
     def __post_init__(self) -> None:
-        if not self.name or not self.name.strip() or "\x00" in self.name:
+        if not self.name or not self.name.strip() or "\x00" in self.name or not _is_unicode(self.name):
             raise DefinitionError(f"{self.name!r} is not a name for a column")
         if self.hidden and self.name != ROW_ID:
             raise DefinitionError(f"column {self.name} cannot be hidden")
@@ -59,6 +61,15 @@ class Column:
                 detail=f"names that begin with {RESERVED} belong to Everview",
                 hint="choose another name",
             )
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text can be written: Python's may hold halves of characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,7 @@ class KeyPart:
     descending: bool = False
 
 
+@public_constructors
 @dataclass(frozen=True)
 class Schema:
     """The columns of a table in their order, and the names of its key columns."""
@@ -196,17 +208,15 @@ class Schema:
 
     @staticmethod
     def from_json(plain: Mapping[str, object]) -> Schema:
-        columns = plain["columns"]
-        key = plain["key"]
-        version = plain["version"]
-        # functions are written for a schema: what stands in their text has the right type, without assertions too
-        if not (isinstance(columns, list) and isinstance(key, list) and type(version) is int):
-            raise TypeError("a schema has columns, a key and the number of a version")
-        return Schema(
-            tuple(
+        try:
+            columns, key, version = plain["columns"], plain["key"], plain["version"]
+            # functions are written for a schema: what stands in their text has the right type
+            if not (isinstance(columns, list) and isinstance(key, list) and type(version) is int):
+                raise TypeError("there are no columns, no key or no version")
+            made = [
                 Column(name, parse_type(text), nullable, since, hidden=name == ROW_ID)
                 for name, text, nullable, since in columns
-            ),
-            tuple(key),
-            version,
-        )
+            ]
+        except (KeyError, TypeError, ValueError) as error:
+            raise DefinitionError("this is not a recorded schema", detail=f"{type(error).__name__}: {error}") from error
+        return Schema(tuple(made), tuple(key), version)

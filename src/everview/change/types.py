@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from everview.boundary import public_constructors
 from everview.change.kinds import (
     ARROW,
     FLOATS,
@@ -50,6 +51,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@public_constructors
 @dataclass(frozen=True, repr=False)
 class Type:
     """One SQL type. Build with the constants below, :func:`decimal`, :func:`list_of`,
@@ -67,6 +69,8 @@ class Type:
     """Of an ENUM: its texts, in their order."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.kind, Kind):
+            raise DefinitionError(f"{self.kind!r} is not a kind of type", hint="types are given as text: 'BIGINT'")
         if self.kind is Kind.DECIMAL:
             if not 1 <= self.precision <= 38 or not 0 <= self.scale <= self.precision:
                 raise DefinitionError(

@@ -29,6 +29,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
+from everview.boundary import public
 from everview.catalog import Definitions, Maintained
 from everview.change.frontier import Frontier
 from everview.check.base_rows import BaseRows
@@ -43,6 +44,7 @@ from everview.store.contract import Snapshot
 from everview.store.registering import register
 
 
+@public
 class Recording:
     """The history of one view, from the beginning of a ``with`` block to its end. The logs must reach
     back to its beginning when it ends."""

@@ -21,7 +21,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from everview.boundary import public
 from everview.change.frontier import Frontier
+from everview.errors import UnknownObjectError
 
 
 class Verdict(enum.StrEnum):
@@ -94,6 +96,7 @@ class ViewReport:
         return "\n".join([*lines, *(f"  {one}" for one in self.first)])
 
 
+@public
 @dataclass(frozen=True)
 class Report:
     """What was found of all that was asked for."""
@@ -121,7 +124,10 @@ class Report:
 
     def view(self, name: str) -> ViewReport:
         """What was found of one view or index."""
-        return next(view for view in self.views if view.name == name and view.kind != "state")
+        for view in self.views:
+            if view.name == name and view.kind != "state":
+                return view
+        raise UnknownObjectError(f"there is no view or index {name} in this report")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for :mod:`json`."""

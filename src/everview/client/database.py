@@ -25,10 +25,12 @@ by another process looks it up again and repeats the call.
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from everview.boundary import public
 from everview.catalog import Catalog
 from everview.change.schema import Column, Schema
 from everview.change.types import Type, parse_type
@@ -48,7 +50,7 @@ from everview.client.status import Status, status
 from everview.client.tables import BatchHandle, TableHandle
 from everview.client.verifying import KeptViews
 from everview.client.views import ViewHandle
-from everview.errors import DefinitionError
+from everview.errors import DefinitionError, InputError
 from everview.sql.parameters import Values
 from everview.store.contract import Store, Table, Topology
 from everview.store.embedded import EmbeddedStore
@@ -57,7 +59,11 @@ from everview.store.embedded.environment import FULL_SIZE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+MOST = 1 << 63
+"""Bytes that LMDB can be asked to reserve."""
 
+
+@public
 def open(
     path: str | Path,
     *,
@@ -73,8 +79,10 @@ def open(
     ``durability`` is ``"fsync"``, ``"group"`` or ``"none"``. ``before_images``, ``nodes`` and
     ``shards`` take effect when the store is made.
     """
+    if not 0 <= map_size < MOST:
+        raise InputError(f"a map cannot have {map_size} bytes", hint=f"give at most {MOST - 1}")
     store = EmbeddedStore.open(
-        path,
+        _directory(path),
         create=create,
         durability=durability,
         before_images=before_images,
@@ -85,6 +93,23 @@ def open(
     return Database(store)
 
 
+def _directory(path: str | Path) -> Path:
+    """A path that the operating system can be asked about."""
+    try:
+        named = os.fsencode(path)
+    except UnicodeEncodeError:
+        named = b""
+    if not named or b"\0" in named:
+        raise InputError(f"{str(path)!r} is not the name of a directory")
+    return Path(path)
+
+
+def _refuse_other_than_sessions(spark: object) -> None:
+    if spark is not None and spark is not False and not hasattr(spark, "readStream"):
+        raise InputError(f"{spark!r} is not a session of Spark", hint="give a SparkSession")
+
+
+@public
 class Database:
     """An open store with its catalog."""
 
@@ -204,6 +229,7 @@ class Database:
         if not isinstance(self.store, EmbeddedStore):
             raise DefinitionError("only a store in a directory is maintained from here")
         place = self.store.directory
+        _refuse_other_than_sessions(spark)
         return Maintaining(place, spark, servers=servers, operations=operations, checkpoint=checkpoint, wait=wait)
 
     def verify(
@@ -216,6 +242,7 @@ class Database:
         and differing rows of a view are named; all are counted. With ``state`` also what maintenance
         remembers is compared, with the same built anew in this process.
         """
+        _refuse_other_than_sessions(spark)
         kept = KeptViews(self._context)
         found = verify(kept, names, samples) if spark is None else verify_on(spark, self._place, kept, names, samples)
         return Report((*found.views, *verify_states(kept, names, samples).views)) if state else found

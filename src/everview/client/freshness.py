@@ -51,9 +51,9 @@ class Asked:
     deadline: float | None = None
 
     def __post_init__(self) -> None:
-        if self.max_staleness is not None and self.max_staleness < 0:
+        if self.max_staleness is not None and not self.max_staleness >= 0:
             raise InputError(f"views cannot be {self.max_staleness} s behind", hint="give 0 or more seconds")
-        if self.deadline is not None and self.deadline < 0:
+        if self.deadline is not None and not self.deadline >= 0:
             raise InputError(f"a deadline cannot be in {self.deadline} s", hint="give 0 or more seconds")
 
     @property

@@ -11,7 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from everview.boundary import public
 from everview.change.frontier import Frontier
+from everview.errors import DefinitionError
 from everview.maintain.epochs import OPERATIONS
 from everview.maintain.keeper import Keeper
 from everview.store.opened import open_store
@@ -32,6 +34,7 @@ class Running(AbstractContextManager[object], Protocol):
     def drain(self, frontier: Frontier | None = None, timeout: float | None = None) -> Frontier: ...
 
 
+@public
 class Maintaining(AbstractContextManager["Maintaining"]):
     """Views are kept up to date from the beginning of the ``with`` block to its end."""
 
@@ -96,7 +99,10 @@ class Maintaining(AbstractContextManager["Maintaining"]):
     @property
     def running(self) -> Running:
         """The pipeline, or the thread."""
-        assert self._running is not None, "used inside its with block"
+        if self._running is None:
+            raise DefinitionError(
+                "nothing is maintained yet", hint="use it inside its with block: with db.maintain(): …"
+            )
         return self._running
 
     def __exit__(

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from everview.boundary import public
 from everview.change.types import FLOATS, INTEGERS, Kind, Type
 from everview.client.exported_arrow import exported_batch, exported_schema
 from everview.client.exported_values import frame, python_values
@@ -52,6 +53,7 @@ class ResultColumn:
     type: Type
 
 
+@public
 class Result:
     """The answer to a statement. Iterating gives tuples, one row after another."""
 
@@ -158,6 +160,8 @@ class Result:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows for whatever takes Arrow's stream: ``pa.table(result)``, ``put_many(result)``."""
+        if requested_schema is not None and type(requested_schema).__name__ != "PyCapsule":
+            raise InputError("the schema that is asked for is not one of Arrow's C interface")
         reader = pa.RecordBatchReader.from_batches(exported_schema(self.columns), self.batches())
         return reader.__arrow_c_stream__(requested_schema)
 

@@ -39,6 +39,7 @@ from types import TracebackType
 import pyarrow as pa
 from sqlglot import exp
 
+from everview.boundary import fast, public
 from everview.catalog import Definitions, ViewDefinition
 from everview.change.frontier import Frontier
 from everview.client.freshness import Asked, Freshness
@@ -55,6 +56,7 @@ from everview.store import contract
 from everview.store.contract import Row
 
 
+@public
 class Session:
     """What one client does, one thing after another. May be used by several threads; then each sees
     what any of them has written and seen."""
@@ -82,10 +84,12 @@ class Session:
         """What every view that the session reads reflects."""
         return self._reflects
 
+    @fast
     def wrote(self) -> None:
         """Take note that this session has written: all that is in the logs now is to be seen."""
         self.saw(self._context.store.log.latest())
 
+    @fast
     def saw(self, frontier: Frontier) -> None:
         """Take note of what a view has shown."""
         with self._lock:
@@ -160,6 +164,7 @@ class FreshVersions:
         return self._freshness.views.at(view, snapshot.committed(view.group).epoch)
 
 
+@public
 class SessionTable(TableHandle):
     """A table whose writes a session remembers."""
 
@@ -167,6 +172,7 @@ class SessionTable(TableHandle):
         super().__init__(context.store, context.catalog, name)
         self._session = session
 
+    @fast
     def put(self, row: Row) -> None:
         super().put(row)
         self._session.wrote()
@@ -176,6 +182,7 @@ class SessionTable(TableHandle):
         self._session.wrote()
         return count
 
+    @fast
     def delete(self, *key: object) -> None:
         super().delete(*key)
         self._session.wrote()
@@ -186,6 +193,7 @@ class SessionTable(TableHandle):
         return count
 
 
+@public
 class SessionBatch:
     """A batch whose writes a session remembers."""
 
@@ -204,6 +212,7 @@ class SessionBatch:
             self._session.wrote()
 
 
+@public
 class SessionView:
     """A view that shows at least what a session has written and seen."""
 
@@ -218,6 +227,7 @@ class SessionView:
     def name(self) -> str:
         return self._view.name
 
+    @fast
     def get(
         self, *key: object, fresh: bool = False, max_staleness: float | None = None, deadline: float | None = None
     ) -> Row | None:

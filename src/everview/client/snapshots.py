@@ -27,6 +27,7 @@ from types import TracebackType
 import pyarrow as pa
 from sqlglot import exp
 
+from everview.boundary import fast, public
 from everview.catalog import Definitions, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
@@ -66,6 +67,7 @@ def opened(context: Context, take: Callable[[], contract.Snapshot]) -> tuple[con
     raise AssertionError("the last attempt has returned")
 
 
+@public
 class TableReader:
     """One base table as a snapshot holds it."""
 
@@ -81,6 +83,7 @@ class TableReader:
     def schema(self) -> Schema:
         return self._table.schema
 
+    @fast
     def get(self, *key: object) -> Row | None:
         """The row with this key, or None."""
         self._need_key("get")
@@ -112,6 +115,7 @@ class TableReader:
             raise no_key(self._table, call)
 
 
+@public
 class Snapshot:
     """Views and tables of one version of the store. To be closed, or used in a ``with`` block: the
     store keeps the version until then."""

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from everview.boundary import public
 from everview.catalog import Catalog, GroupKind
 from everview.catalog.quarantine import UNKNOWN
 from everview.change.frontier import Frontier
-from everview.errors import DamagedEntryError
+from everview.errors import DamagedEntryError, UnknownObjectError
 from everview.maintain import Plans
 from everview.maintain.builds import Build, builds_of
 from everview.maintain.figures import EpochFigures, Totals
@@ -101,6 +102,7 @@ class BuildState:
     """Operations in the logs that it has not taken in."""
 
 
+@public
 @dataclass(frozen=True)
 class Status:
     """How a store's views are."""
@@ -120,7 +122,11 @@ class Status:
 
     def view(self, name: str) -> ViewState:
         """One view or index by name."""
-        return next(view for group in self.groups for view in group.views if view.name == name)
+        for group in self.groups:
+            for view in group.views:
+                if view.name == name:
+                    return view
+        raise UnknownObjectError(f"there is no view or index {name} in this status")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for :mod:`json`."""

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.boundary import public
 from everview.change.condense import condense
 from everview.change.entries import WEIGHT
 from everview.change.frontier import Frontier
@@ -58,6 +59,7 @@ MOST = 2_000_000
 _TOKEN = re.compile(r"(\d+):([0-9a-f]+)")
 
 
+@public
 @dataclass(frozen=True)
 class ViewChange:
     """What one epoch changed in a view: rows that came and rows that went, with the view's columns. A
@@ -97,6 +99,7 @@ class ViewChange:
         return f"{self.view} epoch {self.epoch}: {what} rows"
 
 
+@public
 class Subscription:
     """The changes of a view, as an iterator that waits for the next epoch. It ends when nothing was
     committed for ``timeout`` seconds; without one, never."""

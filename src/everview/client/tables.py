@@ -13,6 +13,7 @@ from typing import NoReturn, TypeVar
 
 import pyarrow as pa
 
+from everview.boundary import fast, public
 from everview.catalog import Catalog
 from everview.change.schema import ROW_ID, Schema
 from everview.client.exported_arrow import exported_table
@@ -23,6 +24,7 @@ from everview.store.contract import BaseTable, Batch, Row, Store, Table, TableWr
 T = TypeVar("T")
 
 
+@public
 class TableHandle:
     """One base table: puts, deletes and reads. Where the key is hidden there are no keys to call
     rows by: a put inserts, rows are read by ``scan``, changed and deleted in SQL."""
@@ -58,6 +60,7 @@ class TableHandle:
     def schema(self) -> Schema:
         return self._known.table.schema
 
+    @fast
     def put(self, row: Row) -> None:
         """Set columns of the row with this key: a column that is not named keeps its value (null
         in a new row), an explicit None clears it. Where the key is hidden: insert a row."""
@@ -70,6 +73,7 @@ class TableHandle:
         """Put many rows as one atomic batch; a later row of the same key comes after an earlier."""
         return self._do(lambda table: table.put_many(rows))
 
+    @fast
     def delete(self, *key: object) -> None:
         """Delete the row with this key, if it is there."""
         self._do(lambda table: table.delete(*key))
@@ -78,6 +82,7 @@ class TableHandle:
         """Delete many rows as one atomic batch."""
         return self._do(lambda table: table.delete_many(keys))
 
+    @fast
     def get(self, *key: object) -> Row | None:
         """The row with this key, or None."""
         try:
@@ -116,6 +121,7 @@ class TableHandle:
         return self._known
 
 
+@public
 class BatchHandle:
     """Writes to several tables that take effect together."""
 
@@ -141,6 +147,7 @@ class BatchHandle:
         self._context.__exit__(kind, error, trace)
 
 
+@public
 class KeylessWriter:
     """The writes of a table with a hidden key: rows are inserted."""
 

@@ -20,16 +20,17 @@ import datetime
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.catalog import ViewDefinition
 from everview.change.types import INTEGERS, Kind
 from everview.client.result import ResultColumn
-from everview.errors import DefinitionError, InputError
+from everview.errors import DamagedEntryError, DefinitionError, InputError
 from everview.operators.bound import BoundPlan
 from everview.operators.stored import KEPT, Keys, short
 from everview.operators.view_reader import ViewReader
@@ -144,6 +145,11 @@ class ViewRows:
         self.refuse_hidden("get")
         if hasattr(keys, "__arrow_c_stream__"):
             return self._places_of_columns(pa.table(keys))
+        if isinstance(keys, Mapping | str | bytes) or not isinstance(keys, Iterable):
+            raise InputError(
+                f"view {self.view.name} cannot take {keys!r} as keys",
+                hint=f"hand over a list of ({', '.join(self.view.key)})",
+            )
         single = len(self.view.key) == 1
         found = []
         for key in keys:
@@ -320,7 +326,14 @@ class ViewRows:
             whole = pa.concat_tables(rows)
             whole = whole.append_column("__n", pa.array(range(len(whole))))
             register(connection, "stored", whole)
-            places = connection.sql(f"SELECT __n FROM stored ORDER BY {order}, __n").to_arrow_table()
+            try:
+                places = connection.sql(f"SELECT __n FROM stored ORDER BY {order}, __n").to_arrow_table()
+            except duckdb.Error as error:
+                raise DamagedEntryError(
+                    f"the recorded order of view {self.view.name} cannot be used",
+                    detail=str(error).partition("\n")[0],
+                    hint=f"rebuild {self.view.name}, or restore the store from a backup",
+                ) from error
         return [whole.drop_columns(["__n"]).take(places["__n"])]
 
     def count(self, reader: StateReader, epoch: int) -> int:

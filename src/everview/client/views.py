@@ -30,6 +30,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from everview.boundary import fast, public
 from everview.catalog import ViewDefinition
 from everview.change.frontier import Frontier
 from everview.change.schema import Column
@@ -43,6 +44,7 @@ from everview.operators.stored import LONGEST_KEY
 from everview.store.contract import Row, Snapshot
 
 
+@public
 class ViewReader:
     """Reads of one view as of one epoch of one snapshot."""
 
@@ -59,6 +61,7 @@ class ViewReader:
     def columns(self) -> tuple[Column, ...]:
         return self._rows.view.columns
 
+    @fast
     def get(self, *key: object) -> Row | None:
         """The row with this key, or None."""
         return self._rows.get(self._snapshot, self._epoch, key)
@@ -115,6 +118,7 @@ class _Known:
     find: Callable[[bytes], tuple[int, int, bytes | None]]
 
 
+@public
 class ViewHandle:
     """One view. What is read is the last committed epoch, or what is asked for: ``fresh`` (everything
     written before the call), or at most ``max_staleness`` seconds behind; if it cannot be had within
@@ -164,6 +168,7 @@ class ViewHandle:
 
     # -------------------------------------------------------------- one row
 
+    @fast
     def get(
         self, *key: object, fresh: bool = False, max_staleness: float | None = None, deadline: float | None = None
     ) -> Row | None:
@@ -185,6 +190,7 @@ class ViewHandle:
                 raise
         return self.get_at(key)[0]
 
+    @fast
     def get_at(self, key: Sequence[object]) -> tuple[Row | None, int]:
         """The row, and the epoch it is of. A key that is not there is looked for again if the view was
         dropped or defined anew under our eyes."""

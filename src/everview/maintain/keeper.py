@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from everview.boundary import translated
 from everview.catalog import Catalog, GroupKind, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import DeadlineError, DefinitionError, EverviewError
@@ -122,14 +123,11 @@ class Keeper:
                 if not self.turn(self._maintainer):
                     self._over.wait(POLL)
                 self._failure = None
-            except EverviewError as error:
-                self._failure = error
-                if not error.retryable:
-                    break
-                self._over.wait(AGAIN)
             except Exception as error:
                 self._failure = _failed(error)
-                break
+                if not self._failure.retryable:
+                    break
+                self._over.wait(AGAIN)
         if self._failure is not None:
             self._held.close()  # so that nobody waits for us
 
@@ -174,7 +172,12 @@ class Keeper:
 
 
 def _failed(error: Exception) -> EverviewError:
-    return EverviewError("maintaining failed", detail=f"{type(error).__name__}: {error}")
+    """What made it fail, as an error of ours."""
+    if isinstance(error, EverviewError):
+        return error
+    found = translated(error)
+    found.__cause__ = error
+    return found
 
 
 def _reached(maintainer: Maintainer, wanted: Frontier) -> bool:

@@ -64,9 +64,7 @@ def connect(spill: Path | None = None, **more: Setting) -> duckdb.DuckDBPyConnec
     """A new database in memory, under the fixed settings and more of them. ``spill`` is an empty directory for what
     does not fit into memory."""
     directory = _spill_directory() if spill is None else str(spill)
-    settings = {**SETTINGS, "temp_directory": directory, **more}
-    written = {name: str(value).lower() if isinstance(value, bool) else value for name, value in settings.items()}
-    connection = duckdb.connect(":memory:", config=written)
+    connection = duckdb.connect(":memory:", config={**SETTINGS, "temp_directory": directory, **more})
     connection.execute(FIXED)
     return connection
 

@@ -18,6 +18,7 @@ import os
 import socket
 import threading
 
+from everview.boundary import translated
 from everview.errors import NotAStoreError, StoreError
 from everview.store.contract import Store
 from everview.store.embedded import EmbeddedStore
@@ -29,7 +30,10 @@ _guard = threading.Lock()
 
 def open_store(place: str) -> Store:
     """The store at a place (a directory: the embedded store); the caller closes it."""
-    return EmbeddedStore.open(place)
+    try:
+        return EmbeddedStore.open(place)
+    except OSError as error:
+        raise translated(error) from error
 
 
 def machine() -> str:

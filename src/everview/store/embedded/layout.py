@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from everview.errors import InputError, NewerFormatError, NotAStoreError, StoreError
@@ -104,17 +104,26 @@ def read_marker(directory: Path) -> Marker | None:
         written = plain["everview"]
         settings = plain["settings"]
         store_id = plain.get("id", "")
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise NotAStoreError(f"{path} does not describe a store", hint=RESTORE) from None
-    if not isinstance(written, int) or written > FORMAT:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged(directory, f"{type(error).__name__}: {error}") from error
+    if type(written) is not int or written < 1:
+        raise _damaged(directory, f"{written!r} is not the number of a format")
+    if written > FORMAT:
         raise NewerFormatError(
             f"the store in {directory} has format {written}; this version of Everview reads up to {FORMAT}",
             hint="upgrade Everview",
         )
     try:
-        return Marker(Settings(**settings), str(store_id), written)
-    except TypeError:
-        raise NotAStoreError(f"{path} holds settings that format {written} does not have", hint=RESTORE) from None
+        found = Settings(**settings)
+    except (TypeError, InputError) as error:
+        raise _damaged(directory, str(error)) from error
+    if any(type(getattr(found, field.name)) is not type(field.default) for field in fields(found)):
+        raise _damaged(directory, f"it cannot be a store with {found}")
+    return Marker(found, str(store_id), written)
+
+
+def _damaged(directory: Path, why: str) -> NotAStoreError:
+    return NotAStoreError(f"{directory / MARKER} does not describe a store", detail=why, hint=RESTORE)
 
 
 def write_marker(directory: Path, marker: Marker) -> None:

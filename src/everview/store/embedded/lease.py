@@ -12,6 +12,7 @@ import time
 import weakref
 from pathlib import Path
 
+from everview.boundary import translated
 from everview.errors import LeaseTakenError
 
 _POLL = 0.01
@@ -44,12 +45,18 @@ class EmbeddedLease:
     """A lease that is held until it is closed."""
 
     def __init__(self, directory: Path, name: str, wait: float | None) -> None:
-        self._descriptor = os.open(directory / f"{name}.lease", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        path = directory / f"{name}.lease"
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise translated(error) from error
         _held.add(self)
         try:
             self._take(name, directory, wait)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError):
+                raise translated(error, path) from error
             raise
 
     def _take(self, name: str, directory: Path, wait: float | None) -> None:

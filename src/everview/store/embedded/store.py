@@ -17,6 +17,7 @@ from everview.store.embedded.lease import EmbeddedLease, holder
 from everview.store.embedded.logs import EmbeddedLog
 from everview.store.embedded.metadata import EmbeddedMetadata
 from everview.store.embedded.reads import Reader
+from everview.store.embedded.refusals import closed
 from everview.store.embedded.tables import EmbeddedBatch, EmbeddedTable
 from everview.store.embedded.topology import EmbeddedTopology, ends
 from everview.store.embedded.views import EmbeddedSnapshot, EmbeddedViews
@@ -138,6 +139,8 @@ class EmbeddedStore:
 
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""
+        if not self._open:
+            raise closed(self.directory)
         self._handle.core.durability.make_point()
 
     @property

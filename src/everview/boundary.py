@@ -1,0 +1,164 @@
+"""The boundary between Everview and those who call it.
+
+One sentence: what is :func:`public` checks its arguments by their annotations before it does anything, and raises
+nothing but errors of :mod:`everview.errors`, each with the error that it was as its cause.
+
+====================================  =======================================================
+what is raised inside                 what comes out
+====================================  =======================================================
+an error of ours                      the same
+a wrong number of arguments           Python's TypeError
+a value that the annotation excludes  InputError, before anything is done
+OSError, lmdb.Error                   StoreError, StoreFullError where there is no space
+pyarrow.ArrowException                InputError: only values that were handed in get there
+RecursionError                        InputError
+DuckDB's "Query interrupted"          KeyboardInterrupt, which it was
+MemoryError                           the same
+anything else                         InternalError: a mistake in Everview
+====================================  =======================================================
+
+A method that is called for every row is :func:`public` too, but :func:`fast`: what it takes is checked where it
+is used, and its annotations are looked at only when that has failed.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import inspect
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar, cast
+
+from everview.argument_checks import Checks
+from everview.errors import EverviewError, InputError, InternalError, StoreError, StoreFullError
+
+T = TypeVar("T")
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_SPECIAL = frozenset(
+    {"__init__", "__enter__", "__exit__", "__iter__", "__next__", "__len__", "__getitem__", "__contains__"}
+    | {"__arrow_c_stream__", "__repr__", "__str__", "_repr_html_"}
+)
+"""What Python calls for a user."""
+_FAST = "_everview_fast"
+
+
+def public(thing: T) -> T:
+    """Put the boundary around a function, or around every method and property of a class that users can call."""
+    if not inspect.isclass(thing):
+        return cast(T, _guarded(cast(Callable[..., Any], thing)))
+    for name, member in list(vars(thing).items()):
+        if name in _SPECIAL or not name.startswith("_"):
+            around = _around(member)
+            if around is not member:
+                setattr(thing, name, around)
+                if isinstance(around, functools.cached_property):
+                    around.__set_name__(thing, name)
+    return thing
+
+
+def public_constructors(kind: type[T]) -> type[T]:
+    """Put the boundary around what makes values of a class: itself, and its functions. They are made all the time,
+    so they are :func:`fast`."""
+    for name, member in list(vars(kind).items()):
+        if name == "__init__":
+            setattr(kind, name, _guarded(fast(member)))
+        elif isinstance(member, staticmethod | classmethod) and not name.startswith("_"):
+            setattr(kind, name, type(member)(_guarded(fast(member.__func__))))
+    return kind
+
+
+def fast(method: T) -> T:
+    """A method that is called too often to look at its annotations each time."""
+    setattr(method, _FAST, True)
+    return method
+
+
+def _around(member: object) -> object:
+    if isinstance(member, staticmethod | classmethod):
+        return type(member)(_guarded(member.__func__))
+    if isinstance(member, property):
+        return property(member.fget and _guarded(member.fget), member.fset and _guarded(member.fset))
+    if isinstance(member, functools.cached_property):
+        return functools.cached_property(_guarded(member.func))
+    return _guarded(member) if inspect.isfunction(member) else member
+
+
+def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    checks = Checks(function)
+    checked = not hasattr(function, _FAST)
+
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def generate(*arguments: Any, **named: Any) -> Generator[Any, Any, Any]:
+            try:
+                if checked:
+                    checks.check(arguments, named)
+                return (yield from function(*arguments, **named))
+            except EverviewError:
+                raise
+            except Exception as error:
+                raise _translated(error, checks, arguments, named) from error
+
+        return generate
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            if checked:
+                checks.check(arguments, named)
+            return function(*arguments, **named)
+        except EverviewError:
+            raise
+        except Exception as error:
+            if _is_theirs(error, function, arguments):
+                raise
+            raise _translated(error, checks, arguments, named) from error
+
+    return call
+
+
+def _is_theirs(error: Exception, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
+    """Whether an error is to pass as it is: the end of an iteration, the error that ends a with block, a call with
+    a wrong number of arguments."""
+    if function.__name__ == "__next__" and isinstance(error, StopIteration):
+        return True
+    if function.__name__ == "__exit__" and any(error is given for given in arguments):
+        return True
+    trace = error.__traceback__
+    return isinstance(error, TypeError) and trace is not None and trace.tb_next is None
+
+
+def _translated(error: Exception, checks: Checks, arguments: tuple[Any, ...], named: dict[str, Any]) -> BaseException:
+    if isinstance(error, MemoryError):
+        return error
+    if isinstance(error, RuntimeError) and str(error) == "Query interrupted":
+        return KeyboardInterrupt()
+    try:
+        checks.check(arguments, named)
+    except InputError as wrong:
+        return wrong
+    return translated(error)
+
+
+def translated(error: Exception, file: object = None) -> EverviewError:
+    """An error of a library or of the operating system, about a file, as one of ours."""
+    home = type(error).__module__.partition(".")[0]
+    if isinstance(error, OSError):
+        return _refused_by_system(error, error.filename if file is None else file)
+    if home == "lmdb":
+        return StoreError("the store cannot be used", detail=str(error), hint="open it again")
+    if home == "pyarrow":
+        return InputError("these values cannot be taken", detail=str(error).partition("\n")[0])
+    if isinstance(error, RecursionError):
+        return InputError("what was given is nested too deeply", hint="give it in parts")
+    return InternalError.of(error)
+
+
+def _refused_by_system(error: OSError, file: object) -> StoreError:
+    what = "the operating system refuses" if file is None else f"{file} cannot be used"
+    said = error.strerror or str(error)
+    if error.errno in _FULL:
+        return StoreFullError(f"{what}: {said}", hint="free some disk space and retry")
+    return StoreError(f"{what}: {said}", hint="see that the directory is there and may be read and written")
