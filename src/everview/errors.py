@@ -26,6 +26,7 @@
     │   └── TopologyError          a node or region change that makes no sense
     ├── InternalError              a mistake in Everview itself: please report it
     ├── DeadlineError              what was waited for did not happen in time (retryable)
+    ├── StalledError               maintenance makes no progress          (retryable)
     └── EpochError                 the rules of epochs
         ├── StaleEpochError        a write or read of an epoch that is closed (a zombie)
         ├── SnapshotExpiredError   the asked version is no longer kept     (retryable)
@@ -190,6 +191,12 @@ class InternalError(EverviewError):
 
 class DeadlineError(EverviewError):
     """What was waited for did not happen in time."""
+
+    retryable = True
+
+
+class StalledError(EverviewError):
+    """Maintenance makes no progress: what it waits for is done by nobody."""
 
     retryable = True
 

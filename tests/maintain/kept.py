@@ -40,16 +40,18 @@ TABLES = """
 
 class Kept:
     """Views are recorded by :meth:`sql` and built by :meth:`turn`, a chunk of ``chunk`` rows or an epoch
-    of ``operations`` writes at a time."""
+    of ``operations`` writes at a time. ``tables`` are created; a store that is there has its own."""
 
-    def __init__(self, path: Path, *, chunk: int = 3, operations: int = 4, before_images: bool = True) -> None:
+    def __init__(
+        self, path: Path, *, chunk: int = 3, operations: int = 4, before_images: bool = True, tables: str = TABLES
+    ) -> None:
         self.db = everview.open(path, durability="none", map_size=1 << 28, before_images=before_images)
         self.maintainer = Maintainer(self.store, self.db.catalog, operations, chunk)
         self.maintainer.trimmer = Trimmer(self.store, self.db.catalog, every=0)
         set_retention(self.store, operations=0, age=0)
         self._past: dict[Frontier, dict[str, pa.Table]] = {}
         self.remember()
-        self.sql(TABLES)
+        self.sql(tables)
 
     @property
     def store(self) -> EmbeddedStore:

@@ -73,13 +73,14 @@ def compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledVie
 def _compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledView:
     columns = tuple(column.name for column in view.columns)
     names = CatalogNames(definitions, view.seen)
+    options = {name: value for name, value in view.options.items() if name == "recursion_limit"}
     if view.verbatim:
         query = exp.select("*")  # there is nothing but the words
         words = OwnWords(view.words, is_read=False)
         statement = CreateMaterializedView(view.name, query, columns, text=view.text, source=view.words, words=words)
-        return in_own_words(statement, names, view.verbatim)
+        return in_own_words(replace(statement, options=options), names, view.verbatim)
     statement = CreateMaterializedView(view.name, recorded_query(view.sql), columns, text=view.text, source=view.sql)
-    return compile_view(statement, names)
+    return compile_view(replace(statement, options=options), names)
 
 
 def compiled_index(index: IndexDefinition, definitions: Definitions) -> CompiledView:

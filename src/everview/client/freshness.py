@@ -30,10 +30,12 @@ from dataclasses import dataclass
 from everview.catalog import GroupKind, ViewDefinition
 from everview.change.frontier import Frontier
 from everview.client.known_views import KnownViews
-from everview.errors import DeadlineError, InputError, LeaseTakenError, LogTrimmedError
+from everview.errors import DeadlineError, InputError, LeaseTakenError, LogTrimmedError, UnknownObjectError
 from everview.maintain import Maintainer
 from everview.maintain.asks import ask
 from everview.maintain.pending import Laid, Moved, Pending
+from everview.maintain.rounds import Rounds
+from everview.maintain.unfinished import standing
 from everview.store.contract import Snapshot
 
 LITTLE = 10_000
@@ -103,6 +105,7 @@ class Freshness:
         """A snapshot in which all of the views reflect the goal; those that must be computed for it
         are at one frontier with all others. With ``newest`` that is where the snapshot's tables are,
         if it is near."""
+        rounds = Rounds(lambda: f"views {', '.join(view.name for view in views)} cannot be read at {goal} yet", ends)
         while True:
             snapshot = self.store.snapshot()
             epochs = {view.group: snapshot.committed(view.group).epoch for view in views}
@@ -111,6 +114,7 @@ class Freshness:
             except BaseException as error:
                 snapshot.close()
                 if isinstance(error, LogTrimmedError) and self._moved_on(epochs):
+                    rounds.changed(tuple(sorted(epochs.items())))
                     continue  # what the groups had passed since the snapshot is gone
                 raise
             if found is not None:
@@ -153,26 +157,31 @@ class Freshness:
             return
         if self.views.catalog.group(group).kind is GroupKind.LAZY:
             ask(self.store, group, goal)
+        late = f"the views of group {group} are not as fresh as asked for in time"
+        rounds = Rounds(late, ends, lambda: self._missing(group, goal))
         while not self.reached(group, goal):
             try:
                 with self._maintainer.lease():
-                    self._maintainer.recover()
+                    self._maintainer.recover(ends)
                     self._maintainer.advance(group, goal | self.store.views.committed(group).frontier, ends)
+                    self._require_views(group)
+                    rounds.changed(standing(self.store, [group]))
             except LeaseTakenError:
-                self._check(group, goal, ends)
-                time.sleep(POLL)
+                rounds.pause(POLL)
             except DeadlineError:
-                self._check(group, goal, 0)
+                rounds.check()
 
-    def _check(self, group: str, goal: Frontier, ends: float | None) -> None:
-        if ends is None or time.monotonic() <= ends:
-            return
+    def _missing(self, group: str, goal: Frontier) -> str:
         reached = self.store.views.committed(group).frontier
-        if goal <= reached:
-            return
-        missing = reached.operations_to(reached | goal)
-        raise DeadlineError(
-            f"the views of group {group} are not as fresh as asked for in time",
-            detail=f"they have reached {reached}, and {missing} operations are missing to {goal}",
-            hint="wait longer, or ask for less; the status says who maintains them and how fast",
+        return (
+            f"they have reached {reached}, and {reached.operations_to(reached | goal)} operations are missing to {goal}"
         )
+
+    def _require_views(self, group: str) -> None:
+        """Refuse to wait for a group that nobody moves any more."""
+        if group not in self._maintainer.groups():
+            raise UnknownObjectError(
+                f"group {group} has no views any more",
+                detail="they were dropped, or are being built anew, while somebody waited for them",
+                hint="see in the status which views there are",
+            )

@@ -17,7 +17,6 @@ What holds at the hand-over:
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -25,10 +24,13 @@ from typing import TypeAlias
 from everview.catalog import Catalog, Draft, GroupKind, IndexDefinition, Maintained, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
 from everview.client.groups import leave_group
-from everview.errors import DamagedEntryError, DeadlineError, EverviewError, LeaseTakenError
+from everview.errors import DamagedEntryError, EverviewError, LeaseTakenError
 from everview.maintain import Maintainer
 from everview.maintain.asks import ask
+from everview.maintain.maintainer import LEASE
 from everview.maintain.rebuilding import ask_rebuild, asked_rebuilds
+from everview.maintain.rounds import Rounds, deadline_in
+from everview.maintain.unfinished import standing
 from everview.plan.compile import CompiledView
 from everview.store.contract import Store
 
@@ -118,7 +120,8 @@ class Maintenance:
         """Return when every view reflects every write that was acknowledged before the call: by
         maintaining them here, or, where another process does, by waiting for it."""
         wanted = self._store.log.latest()
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = deadline_in(timeout)
+        rounds = Rounds("the views do not reflect every write yet", deadline, lambda: self._other(timeout))
         while True:
             try:
                 with self._maintainer.lease():
@@ -128,36 +131,35 @@ class Maintenance:
                 if self._reached(wanted):
                     return
                 self._ask(wanted)
-            if deadline is not None and time.monotonic() > deadline:
-                raise DeadlineError(
-                    "the views do not reflect every write yet",
-                    detail=f"{timeout} s are over, and another process maintains them",
-                    hint="wait longer, or see how far it is in the status",
-                )
-            time.sleep(_POLL)
+            rounds.pause(_POLL)
 
     def rebuild(self, found: Sequence[Maintained], timeout: float | None = None) -> None:
         """Build views and indexes anew, and return when that is done: here, or, where another process
         maintains the views, by waiting for it. Where a group cannot go on for the damage, all of its
         views are built anew."""
         ask_rebuild(self._store, [one.id for one in found])
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while asked_rebuilds(self._store).intersection(one.id for one in found):
+        deadline = deadline_in(timeout)
+        names = ", ".join(one.name for one in found)
+        rounds = Rounds(f"{names} could not be rebuilt in time", deadline, lambda: self._other(timeout))
+        while self._is_asked(found):
             try:
                 with self._maintainer.lease():
                     self._rebuild(found, deadline)
             except LeaseTakenError:
-                time.sleep(_POLL)
-            if deadline is not None and time.monotonic() > deadline:
-                raise DeadlineError(
-                    f"{', '.join(one.name for one in found)} could not be rebuilt in {timeout} s",
-                    detail="another process maintains the views, and goes on with it",
-                    hint="see how far it is in the status",
-                )
+                rounds.pause(_POLL)
+                continue
+            if self._is_asked(found):
+                rounds.changed(standing(self._store, {one.group for one in found}))
+
+    def _is_asked(self, found: Sequence[Maintained]) -> bool:
+        return bool(asked_rebuilds(self._store).intersection(one.id for one in found))
+
+    def _other(self, timeout: float | None) -> str:
+        return f"{timeout} s are over, and {self._store.holder(LEASE) or 'another process'} maintains the views"
 
     def _rebuild(self, found: Sequence[Maintained], deadline: float | None) -> None:
         try:
-            self._maintainer.recover()
+            self._maintainer.recover(deadline)
             self._maintainer.build(deadline)
         except DamagedEntryError:
             groups = {one.group for one in found}

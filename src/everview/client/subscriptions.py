@@ -185,11 +185,12 @@ class Subscription:
     def __next__(self) -> ViewChange:
         ends = None if self._timeout is None else time.monotonic() + self._timeout
         while not self._ready:
-            if self._store.views.committed(self._group).epoch > self._at.epoch:
+            behind = self._store.views.committed(self._group).epoch > self._at.epoch
+            if behind:
                 self._compute()
-            elif ends is not None and time.monotonic() >= ends:
+            if not self._ready and ends is not None and time.monotonic() >= ends:
                 raise StopIteration
-            else:
+            if not behind:
                 time.sleep(POLL)
         found = self._ready.popleft()
         self.token = found.token

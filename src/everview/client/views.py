@@ -40,6 +40,7 @@ from everview.client.result import Result, ResultColumn
 from everview.client.subscriptions import Subscription, ViewChange
 from everview.client.view_rows import ViewRows
 from everview.errors import EverviewError
+from everview.maintain.rounds import Rounds
 from everview.operators.stored import LONGEST_KEY
 from everview.store.contract import Row, Snapshot
 
@@ -222,8 +223,10 @@ class ViewHandle:
 
     def version(self, goal: Frontier, ends: float | None) -> Version:
         """A snapshot in which the view reflects the goal."""
+        rounds = Rounds(f"view {self._asked} is defined anew again and again, and cannot be read", ends)
         while True:
             known = self._now()
+            rounds.changed(known.counter)
             found = self._freshness.version([known.rows.view], goal, ends)
             if self._views.store.metadata.version() == known.counter:
                 return found

@@ -37,9 +37,18 @@ from everview.maintain.chunks import next_chunk
 from everview.maintain.epochs import Epochs
 from everview.maintain.leaving import drop_members, tables_left
 from everview.maintain.plans import GROUPS, Plans, commit, left_document
-from everview.maintain.rebuilding import ask_rebuild, rebuild_document, rebuilt_part, rebuilt_states, to_rebuild
+from everview.maintain.rebuilding import (
+    ask_rebuild,
+    is_rebuilt,
+    rebuild_document,
+    rebuilt_part,
+    rebuilt_states,
+    to_rebuild,
+)
+from everview.maintain.rounds import Rounds
 from everview.maintain.sharing import StatesOf, joined_states, own_part
 from everview.maintain.tasks import Chunk, EpochTask
+from everview.maintain.unfinished import may_pass
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.members import members_of
 from everview.plan.maintenance import MaintenancePlan, continued
@@ -79,7 +88,7 @@ class Builder:
         for one in to_rebuild(self.store, definitions):
             if (one.id, one.version) not in taken:
                 again.setdefault(one.group, []).append(one)
-        return again | found  # a build is of new views or of old ones; the new ones first
+        return found | again  # a build is of new views or of old ones; the old ones first, whose state new ones share
 
     def start(self, target: str, found: Sequence[Maintained]) -> Build:
         """Begin to build these views of a group. One build of a group at a time, and the group's
@@ -194,13 +203,19 @@ class Builder:
         reached = self.store.views.committed(build.group).frontier
         return reached.operations_to(self.store.log.latest()) <= NEAR
 
-    def join(self, build: Build) -> bool:
+    def join(self, build: Build, deadline: float | None = None) -> bool:
         """Make the views the target's own. The target is between two epochs, and stays there; where
         somebody has begun another epoch of it all the same, nothing is done, and it is to be tried
-        again: False."""
+        again: False. New views that cannot join because the target fails are built again once it is rebuilt."""
         target = build.target
         if build.joined is None:
-            build = self._meet(build)
+            try:
+                build = self._meet(build, deadline)
+            except Exception as error:
+                if build.replaces or may_pass(error) or not is_rebuilt(self.store, self.catalog.definitions(), target):
+                    raise
+                self.abandon(build)
+                return False
             base = self._base(build)
             if base is None:
                 return False
@@ -223,20 +238,20 @@ class Builder:
         self._publish(build)
         return True
 
-    def _meet(self, build: Build) -> Build:
+    def _meet(self, build: Build, deadline: float | None) -> Build:
         """Bring build and target to one frontier. A target without views is wherever the build is; so is one of
         which nothing is kept, if its epochs fail: then what it has begun is closed as it is."""
         reached = self.store.views.committed(build.target).frontier
         goal = self.store.views.committed(build.group).frontier | reached
         build = self._as_defined(build)
-        self._catch_up(build.group, build.plan, goal)
+        self._catch_up(build.group, build.plan, goal, deadline)
         last = self.plans.last(build.target)
         if last is not None and last[1].plan.views:
             try:
                 self.epochs.fence(build.target, last[0])
-                self._catch_up(build.target, last[0], goal)
-            except Exception:  # damaged state fails in any way
-                if self._keeps(build):
+                self._catch_up(build.target, last[0], goal, deadline)
+            except Exception as error:  # damaged state fails in any way
+                if may_pass(error) or self._keeps(build):
                     raise
                 begun = self.store.views.begun(build.target)
                 if begun is not None:
@@ -255,9 +270,10 @@ class Builder:
         met = reached.frontier == own.frontier or (reached.frontier <= own.frontier and not self._keeps(build))
         return reached.epoch if met else None
 
-    def _catch_up(self, group: str, plan: str, goal: Frontier) -> None:
-        while self.epochs.step(group, plan, goal) is not None:
-            pass
+    def _catch_up(self, group: str, plan: str, goal: Frontier, deadline: float | None) -> None:
+        rounds = Rounds(f"group {group} is not at {goal} yet, where new views join", deadline)
+        while (done := self.epochs.step(group, plan, goal)) is not None:
+            rounds.changed(done.commit.epoch)
 
     def _joined(self, build: Build) -> BoundPlan:
         """The target's plan with the views of the build, bound to the states of both."""

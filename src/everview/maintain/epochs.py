@@ -63,7 +63,13 @@ class Epochs:
         return None if begun is None else self.run(begun)
 
     def step(self, group: str, plan: str, target: Frontier, operations: int = OPERATIONS) -> Done | None:
-        """Take the group one epoch further, at most to the target; None where it is there."""
+        """Take the group one epoch further, at most to the target: by the epoch that is under way, if one is, or by
+        the next. None where the group is there, and where it has no plan: its views have just been dropped."""
+        under_way = self.finish(group)
+        if under_way is not None:
+            return under_way
+        if not plan:
+            return None
         frontier = next_frontier(self.store, self.catalog, group, operations, target)
         if frontier is None:
             return None

@@ -17,10 +17,11 @@ from collections.abc import Callable
 from everview.boundary import translated
 from everview.catalog import Catalog, GroupKind, ViewStatus
 from everview.change.frontier import Frontier
-from everview.errors import DeadlineError, DefinitionError, EverviewError
+from everview.errors import DefinitionError, EverviewError
 from everview.maintain.asks import answered, ask, asked
 from everview.maintain.epochs import OPERATIONS
 from everview.maintain.maintainer import LEASE, Maintainer
+from everview.maintain.rounds import Rounds, deadline_in
 from everview.store.contract import Store
 
 POLL = 0.005
@@ -103,15 +104,13 @@ class Keeper:
         if maintainer is None:
             raise DefinitionError("the views are not maintained here", hint="start it first")
         wanted = maintainer.store.log.latest() if frontier is None else frontier
-        ends = None if timeout is None else time.monotonic() + timeout
+        rounds = Rounds(f"the views do not reflect {wanted} after {timeout} s", deadline_in(timeout))
         for group in maintainer.catalog.groups():
             if group.kind is GroupKind.LAZY and group.name in maintainer.groups():
                 ask(maintainer.store, group.name, wanted)
         while not _reached(maintainer, wanted):
             self.check()
-            if ends is not None and time.monotonic() > ends:
-                raise DeadlineError(f"the views do not reflect {wanted} after {timeout} s", hint="wait longer")
-            time.sleep(POLL)
+            rounds.pause(POLL)
         return wanted
 
     # -------------------------------------------------------------- work
@@ -164,7 +163,8 @@ class Keeper:
         if builds:
             maintainer.step(builds[0])
         for target, found in () if builds else waiting.items():
-            maintainer.start(target, found)
+            if maintainer.start(target, found) is None:
+                maintainer.finish(target)
         if not builds and not waiting:
             maintainer.tidy()
             self._settled = version  # where tidying changed something, or somebody did meanwhile: once more

@@ -9,21 +9,20 @@ on where the other stopped.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from everview.catalog import Catalog, Definitions, Draft, GroupKind, Maintained, ViewStatus
 from everview.change.frontier import Frontier
-from everview.errors import DeadlineError
 from everview.maintain.building import CHUNK, Builder
 from everview.maintain.builds import Build
 from everview.maintain.epochs import OPERATIONS, Epochs
 from everview.maintain.leaving import drop_gone, tables_left
 from everview.maintain.plans import GROUPS, Plans, commit, left_document
-from everview.maintain.rebuilding import is_rebuilt
+from everview.maintain.rounds import Rounds
 from everview.maintain.tasks import EpochTask
 from everview.maintain.trimming import Trimmer
+from everview.maintain.unfinished import finish_begun, standing
 from everview.operators.bound import BoundPlan
 from everview.plan.maintenance import continued, restricted
 from everview.store.contract import StateTable, Store, Table
@@ -67,7 +66,7 @@ class Maintainer:
         """Build all views that are new, and take every group to the target, by default to where
         the logs end now. ``deadline`` is a time of :func:`time.monotonic`."""
         goal = self.store.log.latest() if target is None else target
-        self.recover()
+        self.recover(deadline)
         self.build(deadline)
         for group in self.groups():
             self.advance(group, goal, deadline)
@@ -82,16 +81,20 @@ class Maintainer:
             self._known = definitions, sorted(live)
         return self._known[1]
 
-    def recover(self) -> None:
+    def recover(self, deadline: float | None = None) -> None:
         """Finish every epoch that somebody began and did not end, and every joining. The epochs of
         builds are theirs to finish."""
+        rounds = Rounds("epochs that another process began are not finished yet", deadline)
         for group in self.catalog.groups():
-            if group.kind is GroupKind.BUILDING or is_rebuilt(self.store, self.catalog.definitions(), group.name):
-                continue  # of a group that is built anew nothing is kept, and its epoch may be what fails
-            self.epochs.finish(group.name)
+            if group.kind is not GroupKind.BUILDING and self.finish(group.name):
+                rounds.check()
         for build in self.builder.builds():
             if build.joined is not None:
-                self.builder.join(build)
+                self.builder.join(build, deadline)
+
+    def finish(self, group: str) -> bool:
+        """Do the epoch of a group that is under way, whoever began it; whether there was one."""
+        return finish_begun(self.epochs, group)
 
     def advance(
         self,
@@ -102,13 +105,15 @@ class Maintainer:
         over: Callable[[], bool] = bool,
     ) -> None:
         """Take a group to a frontier, unless it is ``over`` after one of the epochs."""
-        while self.epochs.step(group, self.plan_of(group), goal, self.operations) is not None and not over():
-            _check(deadline, f"the views of group {group} do not reflect every write yet")
+        rounds = Rounds(f"the views of group {group} do not reflect every write yet", deadline)
+        while (done := self.epochs.step(group, self.plan_of(group), goal, self.operations)) is not None and not over():
+            rounds.changed(done.commit.epoch)
 
     # -------------------------------------------------------------- views that come and go
 
     def build(self, deadline: float | None = None) -> None:
         """Build all views that are new, one group after another."""
+        rounds = Rounds(self._unbuilt, deadline)
         while True:
             builds = self.builder.builds()
             for build in builds:
@@ -116,24 +121,36 @@ class Maintainer:
             waiting = self.builder.waiting()
             if not builds and not waiting:
                 return
+            rounds.changed((len(builds), standing(self.store, waiting)))
             for target, found in waiting.items():
-                self.start(target, found)
+                if self.start(target, found) is None:
+                    self.finish(target)
 
     def start(self, target: str, found: Sequence[Maintained]) -> Build | None:
-        """Begin to build views of a group. None where that has to wait: what was dropped before is
-        still being written."""
+        """Begin to build views of a group. None where the epoch that is under way in it has to be finished
+        first: it writes what was dropped since. A rebuild writes to tables of its own, and need not wait."""
         self.plan_of(target)
-        return self.builder.start(target, found) if self.retire(target) else None
+        is_rebuild = all(one.status is ViewStatus.LIVE for one in found)
+        return self.builder.start(target, found) if self.retire(target) or is_rebuild else None
 
     def _finish(self, build: Build, deadline: float | None) -> None:
-        while self.step(build):
-            _check(deadline, f"the views of group {build.target} are still being built")
+        rounds = Rounds(self._unbuilt, deadline)
+        while self.step(build, deadline):
             left = [one for one in self.builder.builds() if one.group == build.group]
             if not left:
                 return
             (build,) = left
+            own = self.store.views.committed(build.group).epoch
+            rounds.changed((build, own, standing(self.store, [build.target])))
 
-    def step(self, build: Build) -> bool:
+    def _unbuilt(self) -> str:
+        """What is not built yet, for the error of whoever waits for it."""
+        ids = {id for build in self.builder.builds() for id, _ in build.views}
+        ids |= {one.id for found in self.builder.waiting().values() for one in found}
+        names = sorted(one.name for one in self.catalog.definitions().maintained() if one.id in ids)
+        return f"views are still being built: {', '.join(names)}"
+
+    def step(self, build: Build, deadline: float | None = None) -> bool:
         """Take a build one epoch further, or let its views join; whether there is more to do."""
         if self.builder.abandoned(build):
             self.builder.abandon(build)
@@ -142,7 +159,8 @@ class Maintainer:
             self.builder.advance(build)
             return True
         self.plan_of(build.target)
-        return not self.builder.join(build)
+        self.finish(build.target)
+        return not self.builder.join(build, deadline)
 
     def plan_of(self, group: str) -> str:
         """The group's plan as its views are defined now. Called between two epochs."""
@@ -250,8 +268,3 @@ class Maintainer:
 
 def _refuse(table: StateTable) -> StateTable:
     raise AssertionError(f"a plan that only lost views keeps something new: {table.name}")
-
-
-def _check(deadline: float | None, what: str) -> None:
-    if deadline is not None and time.monotonic() > deadline:
-        raise DeadlineError(what, hint="wait longer, or see what maintains them in the status")

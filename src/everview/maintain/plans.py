@@ -27,6 +27,7 @@ from dataclasses import replace
 from everview.catalog import Catalog, Definitions, IndexDefinition, Maintained, ViewDefinition
 from everview.catalog.compiling import compiled_index, compiled_view
 from everview.errors import ConflictError, DamagedEntryError
+from everview.maintain.rounds import Rounds
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group, restricted
 from everview.store.contract import StateTable, Store, Table
@@ -258,8 +259,10 @@ def left_document(group: str, digest: str) -> str:
 
 def commit(store: Store, changes: Callable[[int], tuple[Mapping[str, bytes], Collection[str]]]) -> None:
     """Write documents, again if somebody else wrote others in between."""
+    rounds = Rounds("documents of the store cannot be written")
     while True:
         counter = store.metadata.version()
+        rounds.changed(counter)
         puts, deletes = changes(counter)
         try:
             store.metadata.commit(counter, puts, deletes)

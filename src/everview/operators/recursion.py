@@ -12,6 +12,9 @@ Rounds are counted and not seconds: whether a partition has an answer must depen
 or what is taken away would not be what was given. Rows count too, a hundred as one round, for a
 recursion may double its rows with every round. Partitions that are evaluated together take at least as
 many rounds as each alone, and where that is too many they are evaluated alone.
+
+Queries in their users' own words ask too: DuckDB has written that into them
+(:mod:`everview.sql.bounded_recursion`).
 """
 
 from __future__ import annotations
@@ -24,8 +27,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from everview.plan.expressions import parsed, written
+from everview.sql.bounded_recursion import GOES_ON
 
-GOES_ON = "EVERVIEW_GOES_ON"
 _ROWS = 100
 
 

@@ -187,7 +187,8 @@ def in_own_words(
     assert words is not None
     query = worded(words.text, names, view.source, words.start)
     view = _with_own_names(view, query.columns)
-    built = verbatim(query, typer(), view.source, words.start, reason)
+    limit = int(view.options.get("recursion_limit", ROUNDS))
+    built = verbatim(query.bounded(limit), typer(), view.source, words.start, reason)
     relation, order = _renamed(view, built)
     _refuse_notices(view, built.notices, on_reevaluation)
     return CompiledView(

@@ -195,6 +195,15 @@ class Typer:
         statements: list[dict[str, object]] = found["statements"]
         return statements
 
+    def text(self, tree: str) -> str | None:
+        """What DuckDB writes for such trees, given as JSON; None where it cannot."""
+        with self._lock:
+            try:
+                row = self._connection.execute("SELECT json_deserialize_sql(CAST(? AS JSON))", [tree]).fetchone()
+            except duckdb.Error:
+                return None
+        return None if row is None else str(row[0])
+
     def _ask(self, schema: str, sql: str) -> Described | Failure:
         self._enter(schema)
         try:

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from everview.errors import EverviewError, SqlError, SqlRefusedError
+from everview.sql.bounded_recursion import bounded
 from everview.sql.calls import aggregate_names
 from everview.sql.long_intervals import carried
 from everview.sql.namespace import Namespace, Relation, fold
@@ -55,6 +56,11 @@ class Worded:
         places = ", ".join(f"c{number}" for number in range(len(self.columns)))
         around = f"WITH {', '.join(given)} " if given else ""
         return f"{around}SELECT * FROM (\n{self.words}\n) AS q({places})"
+
+    def bounded(self, limit: int) -> Worded:
+        """The query with recursions that are given up after so many rounds."""
+        named = tuple(replace(one, query=bounded(one.query, limit)) if one.query else one for one in self.named)
+        return replace(self, words=bounded(self.words, limit), named=named)
 
 
 def _listed(relation: Relation) -> str:

@@ -27,12 +27,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from everview.catalog import MAIN, Catalog, ViewStatus
 from everview.change.frontier import Frontier
-from everview.errors import DeadlineError, DefinitionError, EpochError, EverviewError
+from everview.errors import DefinitionError, EpochError, EverviewError
 from everview.log.source import NAME
 from everview.maintain import Maintainer, Plans
 from everview.maintain.epochs import streamed
 from everview.maintain.holding import holder_of
 from everview.maintain.maintainer import LEASE
+from everview.maintain.rounds import Rounds, deadline_in
 from everview.maintain.servers import SERVERS, require_servers, set_servers
 from everview.store.contract import Store
 from everview.store.opened import machine, open_store
@@ -203,14 +204,14 @@ class Pipeline:
         in the very moment is done here. Where the stream has failed, its epoch is left as it is."""
         maintainer.plans.pause(self.group)
         try:
-            while self._active(query) and maintainer.store.views.begun(self.group) is not None:
+            while self._active(query) and streamed(maintainer.store, self.group) is not None:
                 time.sleep(POLL)
             with self._epoch:  # after the commit it still cleans up
                 self._stopping = True
             active = self._active(query)
             self._end(query)
             if active:
-                maintainer.epochs.finish(self.group)
+                maintainer.finish(self.group)
         finally:
             maintainer.plans.resume(self.group)
 
@@ -244,7 +245,11 @@ class Pipeline:
             raise DefinitionError(f"the pipeline of group {self.group} does not run", hint="start it first")
         store = maintainer.store
         wanted = store.log.latest() if frontier is None else frontier
-        deadline = None if timeout is None else time.monotonic() + timeout
+        rounds = Rounds(
+            f"the views do not reflect {wanted} after {timeout} s",
+            deadline_in(timeout),
+            lambda: f"group {self.group} has reached {store.views.committed(self.group).frontier}",
+        )
         looked = 0.0
         while not self._drained(maintainer, wanted):
             now = time.monotonic()
@@ -255,10 +260,7 @@ class Pipeline:
                 if not active:
                     raise EpochError(f"the pipeline of group {self.group} was stopped before it reached {wanted}")
                 looked = now
-            if deadline is not None and now > deadline:
-                reached = store.views.committed(self.group).frontier
-                raise DeadlineError(f"group {self.group} has reached {reached}, not {wanted}, after {timeout} s")
-            time.sleep(POLL)
+            rounds.pause(POLL)
         return store.views.committed(self.group).frontier
 
     def _drained(self, maintainer: Maintainer, wanted: Frontier) -> bool:

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from everview.catalog import GroupKind
+from everview.catalog import GroupKind, Maintained
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError
 from everview.maintain import Maintainer
 from everview.maintain.asks import answered, asked
 from everview.maintain.builds import Build
+from everview.maintain.epochs import streamed
 from everview.maintain.tasks import EpochTask
 
 POLL = 0.05
@@ -86,8 +87,15 @@ class Steward:
                 return False
             self._version = version  # of the beginning: what came meanwhile is for the next turn
             return True
-        started = [maintainer.start(target, found) for target, found in waiting.items()]
-        return any(build is not None for build in started)
+        started = [self._start(target, found) for target, found in waiting.items()]
+        return any(started)
+
+    def _start(self, target: str, found: Sequence[Maintained]) -> bool:
+        """Begin to build views. False where an epoch of the stream must be over first, which the stream does."""
+        maintainer = self._maintainer
+        if maintainer.start(target, found) is not None:
+            return True
+        return streamed(maintainer.store, target) is None and maintainer.finish(target)
 
     def _follow(self) -> None:
         for group in self._maintainer.groups():
@@ -103,24 +111,27 @@ class Steward:
             self._join(build)
 
     def _join(self, build: Build) -> None:
-        """Wait until the target is between two epochs, and keep it there."""
+        """Wait until the stream has ended the target's epoch, if it has one, and let it begin no other."""
         maintainer = self._maintainer
         maintainer.plans.pause(build.target)
         try:
-            while build.target == self._streamed and maintainer.store.views.begun(build.target) is not None:
+            while streamed(maintainer.store, build.target) is not None and build.target == self._streamed:
                 if self._over.wait(0.002):
                     return
+            maintainer.finish(build.target)
             maintainer.builder.join(build)
         finally:
             maintainer.plans.resume(build.target)
 
     def _tidy(self) -> bool:
-        """Clean up, unless an epoch is under way that was begun with an older plan: then later."""
+        """Clean up, unless the stream does an epoch that was begun with an older plan: then later."""
         maintainer = self._maintainer
         for group in maintainer.groups():
             begun = maintainer.store.views.begun(group)
             if begun is not None and EpochTask.from_bytes(begun.plan).plan != maintainer.plan_of(group):
-                return False
+                if group == self._streamed and streamed(maintainer.store, group) is not None:
+                    return False
+                maintainer.finish(group)
         maintainer.tidy()
         return True
 

@@ -1,0 +1,69 @@
+"""Epochs that somebody began and did not end.
+
+One sentence: before anything else is done with a group, the epoch that is under way in it is done; one that
+fails is in nobody's way where nothing of the group's state is kept.
+
+::
+
+    the epoch fails, and ...                      then
+    the failure may pass (a full disk)            it is raised
+    the group has views                           it is raised: they need a rebuild
+    all of its views are to be rebuilt            the epoch stays, and the rebuild closes it when it joins
+    the group has no views, and none that join    the epoch is closed as it is
+
+So no epoch is waited for that nobody can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+from everview.catalog import Catalog, ViewStatus
+from everview.errors import EverviewError
+from everview.maintain.builds import builds_of
+from everview.maintain.epochs import Epochs
+from everview.maintain.plans import BUILDS, GROUPS, LEFT
+from everview.maintain.rebuilding import REBUILDS, is_rebuilt
+from everview.store.contract import Store
+
+
+def finish_begun(epochs: Epochs, group: str) -> bool:
+    """Do the epoch of a group that is under way; whether there was one."""
+    store, catalog = epochs.store, epochs.catalog
+    try:
+        return epochs.finish(group) is not None
+    except Exception as error:  # damaged state fails in any way
+        if may_pass(error):
+            raise
+        if is_rebuilt(store, catalog.definitions(), group):
+            return True
+        if _is_used(store, catalog, group):
+            raise
+        begun = store.views.begun(group)
+        if begun is not None:
+            store.views.commit(group, begun.epoch)
+        return True
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether the same may succeed later."""
+    return isinstance(error, EverviewError) and error.retryable
+
+
+def _is_used(store: Store, catalog: Catalog, group: str) -> bool:
+    """Whether the group has views that can be read, or that become its own in the epoch under way."""
+    live = any(one.group == group and one.status is ViewStatus.LIVE for one in catalog.definitions().maintained())
+    return live or any(build.target == group and build.joined is not None for build in builds_of(store))
+
+
+def standing(store: Store, groups: Iterable[str]) -> Hashable:
+    """Where the maintenance of some groups is: what decides what is done next. Fences change nothing of it."""
+    documents = [
+        tuple(sorted(store.metadata.documents(prefix)[1].items())) for prefix in (BUILDS, GROUPS, LEFT, REBUILDS)
+    ]
+    epochs = []
+    for group in sorted(groups):
+        begun = store.views.begun(group)
+        frontier = str(store.views.committed(group).frontier)
+        epochs.append((group, frontier, None if begun is None else (str(begun.frontier), begun.plan)))
+    return tuple(documents), tuple(epochs)
