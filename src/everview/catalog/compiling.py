@@ -73,7 +73,8 @@ def compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledVie
 def _compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledView:
     columns = tuple(column.name for column in view.columns)
     names = CatalogNames(definitions, view.seen)
-    options = {name: value for name, value in view.options.items() if name == "recursion_limit"}
+    limit = view.options.get("recursion_limit")
+    options = {} if limit is None else {"recursion_limit": limit}
     if view.verbatim:
         query = exp.select("*")  # there is nothing but the words
         words = OwnWords(view.words, is_read=False)

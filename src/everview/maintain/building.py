@@ -69,6 +69,7 @@ class Builder:
         self.plans = plans
         self.epochs = epochs
         self.chunk = chunk
+        self._outgrown = Rounds("views that were just rebuilt are planned otherwise once more")
 
     # -------------------------------------------------------------- what there is to do
 
@@ -101,6 +102,8 @@ class Builder:
         replaces = all(one.status is ViewStatus.LIVE for one in found)
         planned_otherwise = [] if held is None or replaces else _outgrown(whole, held, self._live(target))
         if planned_otherwise:
+            outgrown, new = ({(one.id, one.name) for one in some} for some in (planned_otherwise, found))
+            self._outgrown.changed((target, frozenset(outgrown), frozenset(new)))  # once for what is new, not for ever
             ask_rebuild(self.store, [one.id for one in planned_otherwise])
             return self.start(target, planned_otherwise)  # what is new waits for them
         shared: dict[str, StateTable] = {}

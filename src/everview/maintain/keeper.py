@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from everview.boundary import translated
 from everview.catalog import Catalog, GroupKind, ViewStatus
@@ -21,7 +21,9 @@ from everview.errors import DefinitionError, EverviewError
 from everview.maintain.asks import answered, ask, asked
 from everview.maintain.epochs import OPERATIONS
 from everview.maintain.maintainer import LEASE, Maintainer
+from everview.maintain.rebuilding import is_rebuilt
 from everview.maintain.rounds import Rounds, deadline_in
+from everview.maintain.unfinished import may_pass
 from everview.store.contract import Store
 
 POLL = 0.005
@@ -141,8 +143,9 @@ class Keeper:
         kinds = {group.name: group.kind for group in maintainer.catalog.groups()}
         for group in maintainer.groups():
             if kinds[group] is GroupKind.CONTINUOUS or now - self._latest[0] >= IDLE:
-                plan = maintainer.plan_of(group)
-                did = maintainer.epochs.step(group, plan, latest, self._operations) is not None or did
+                with _rebuilt_in_time(maintainer, group):
+                    plan = maintainer.plan_of(group)
+                    did = maintainer.epochs.step(group, plan, latest, self._operations) is not None or did
         return maintainer.trimmer.turn() or did
 
     def _asked(self, maintainer: Maintainer) -> bool:
@@ -150,7 +153,8 @@ class Keeper:
         found = asked(maintainer.store)
         for group, goal in found.items():
             if group in maintainer.groups():
-                maintainer.advance(group, goal, over=self._over.is_set)
+                with _rebuilt_in_time(maintainer, group):
+                    maintainer.advance(group, goal, over=self._over.is_set)
             answered(maintainer.store, group)
         return bool(found)
 
@@ -169,6 +173,16 @@ class Keeper:
             maintainer.tidy()
             self._settled = version  # where tidying changed something, or somebody did meanwhile: once more
         return True
+
+
+@contextlib.contextmanager
+def _rebuilt_in_time(maintainer: Maintainer, group: str) -> Iterator[None]:
+    """Let a group fail that is being rebuilt as a whole: then it goes on."""
+    try:
+        yield
+    except Exception as error:
+        if may_pass(error) or not is_rebuilt(maintainer.store, maintainer.catalog.definitions(), group):
+            raise
 
 
 def _failed(error: Exception) -> EverviewError:

@@ -169,7 +169,7 @@ class Maintainer:
         if kept is not None and kept[0] == definitions.version:
             return kept[1]
         digest = self._replanned(group, definitions)
-        self._planned[group] = (self.catalog.definitions().version, digest)
+        self._planned[group] = (definitions.version, digest)  # what was defined meanwhile is for the next call
         return digest
 
     def _replanned(self, group: str, definitions: Definitions) -> str:

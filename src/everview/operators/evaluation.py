@@ -29,8 +29,9 @@ import pyarrow as pa
 from duckdb.func import PythonUDFType
 
 from everview.change.types import BOOLEAN, Type, parse_type
-from everview.operators.recursion import GOES_ON, Rounds
+from everview.operators.recursion import Rounds
 from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
+from everview.sql.bounded_recursion import GOES_ON
 from everview.sql.long_intervals import carried
 from everview.sql.settings import closed_at_exit, connect
 from everview.store.fitting import fit
