@@ -324,6 +324,8 @@ class Builder:
             if last is not None and last[0] != joined:
                 draft.discard(tables_left(last[1], bound))
                 draft.puts[left_document(build.target, last[0])] = b""
+            if own.plan.by_name.keys() - bound.plan.by_name.keys():  # dropped when they were about to join
+                draft.puts[left_document(build.target, build.plan)] = b""
             draft.puts[GROUPS + build.target] = self.plans.group_document(build.target, joined, reached)
             draft.deletes.add(build.name)
             if build.replaces:

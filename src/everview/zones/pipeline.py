@@ -144,6 +144,8 @@ class Pipeline:
             maintainer = Maintainer(store, Catalog(store.metadata, store.views), self._operations, epochs=self._epochs)
             maintainer.plans.resume()
             maintainer.recover()
+            if store.views.begun(self.group) is not None:
+                maintainer.build()  # the epoch fails, so the stream would: all views of the group are to be rebuilt
         except BaseException as error:
             self._held.close()
             if isinstance(error, EverviewError) or not isinstance(error, Exception):
