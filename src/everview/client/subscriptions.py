@@ -185,12 +185,11 @@ class Subscription:
     def __next__(self) -> ViewChange:
         ends = None if self._timeout is None else time.monotonic() + self._timeout
         while not self._ready:
-            behind = self._store.views.committed(self._group).epoch > self._at.epoch
-            if behind:
+            if self._store.views.committed(self._group).epoch > self._at.epoch:
                 self._compute()
-            if not self._ready and ends is not None and time.monotonic() >= ends:
+            elif ends is not None and time.monotonic() >= ends:
                 raise StopIteration
-            if not behind:
+            else:
                 time.sleep(POLL)
         found = self._ready.popleft()
         self.token = found.token
