@@ -22,11 +22,18 @@ class Served:
     """``everview run … --json``; ``module`` may be another one that ends in it."""
 
     def __init__(
-        self, store: Path, *options: str, module: str = "everview.cli", environment: Mapping[str, str] | None = None
+        self,
+        store: Path,
+        *options: str,
+        module: str = "everview.cli",
+        environment: Mapping[str, str] | None = None,
+        folder: Path = ROOT,
+        umask: int = -1,
     ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, "run", str(store), "--json", *options],
-            cwd=ROOT,
+            cwd=folder,
+            umask=umask,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **(environment or {})},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -89,9 +96,14 @@ class Served:
 
 @contextmanager
 def served(
-    store: Path, *options: str, module: str = "everview.cli", environment: Mapping[str, str] | None = None
+    store: Path,
+    *options: str,
+    module: str = "everview.cli",
+    environment: Mapping[str, str] | None = None,
+    folder: Path = ROOT,
+    umask: int = -1,
 ) -> Iterator[Served]:
-    found = Served(store, *options, module=module, environment=environment)
+    found = Served(store, *options, module=module, environment=environment, folder=folder, umask=umask)
     try:
         yield found
     finally:

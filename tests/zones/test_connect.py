@@ -22,7 +22,8 @@ from everview.errors import DamagedEntryError, DefinitionError, EverviewError, L
 from everview.maintain.holding import holder_of, require_holder
 from everview.maintain.maintainer import LEASE
 from everview.zones.pipeline import Pipeline
-from everview.zones.session import gone, is_remote, new_session
+from everview.zones.protection import is_remote
+from everview.zones.session import gone, new_session
 from tests.zones.clusters import ROOT, ConnectServer, connect
 from tests.zones.market import PATIENCE, business, check_now, do_business, epoch, open_market, wait_for
 from tests.zones.mishaps import Raising, pipeline_of

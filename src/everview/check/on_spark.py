@@ -19,7 +19,6 @@ processes see, as they see the store itself. A join or a sort larger than memory
 from __future__ import annotations
 
 import pickle
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from everview.check.recompute import Workspace
 from everview.check.report import Report, ViewReport
 from everview.check.verify import ATTEMPTS, SAMPLES, Kept, cases_of, chosen
 from everview.errors import EverviewError, SnapshotExpiredError
+from everview.scratch import scratch
 from everview.store.contract import Snapshot, Table
 from everview.store.opened import opened
 
@@ -60,11 +60,11 @@ def verify_on(
     """Verify views and indexes on Spark. ``place`` is where tasks find the store, ``folder`` where files
     are put meanwhile (a temporary directory, if not told), ``rows`` how many a task reads."""
     for attempt in range(ATTEMPTS):
-        with tempfile.TemporaryDirectory(prefix="everview-verify-", dir=folder) as spool:
+        with scratch(folder) as spool:
             snapshot, definitions = kept.opened()
             try:
                 with snapshot:
-                    written = _Written.down(kept, snapshot, definitions, names, Path(spool))
+                    written = _Written.down(kept, snapshot, definitions, names, spool)
                     reads = list(_reads(place, snapshot, written, rows))
                 _on_spark(spark, reads, _Read.done)
                 judges = [_Judge(written, case, samples) for case in written.cases]

@@ -22,11 +22,9 @@ rows of then with all later writes undone.
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 
 from everview.boundary import public
@@ -38,6 +36,7 @@ from everview.check.queries import ViewQuery
 from everview.check.recompute import Workspace
 from everview.check.verify import Kept, chosen
 from everview.errors import DefinitionError
+from everview.scratch import scratch
 from everview.sql.fetching import fetched
 from everview.sql.settings import connect
 from everview.store.contract import Snapshot
@@ -110,7 +109,7 @@ class Recording:
     def _said(self, snapshot: Snapshot, definitions: Definitions, frontier: Frontier) -> dict[object, object]:
         one = self._one(definitions)
         base = partial(BaseRows, self._kept.store, snapshot, frontier)
-        with tempfile.TemporaryDirectory() as folder, Workspace(definitions, base, Path(folder)) as workspace:
+        with scratch() as folder, Workspace(definitions, base, folder) as workspace:
             recomputed = workspace.recomputed(one)
             return by_key(recomputed.query, workspace.rows(recomputed))
 

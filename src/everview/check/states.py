@@ -9,9 +9,7 @@ to recomputing views, not a part of it. It finds damage before it shows in a vie
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from everview.catalog import Catalog
 from everview.check.base_rows import BaseRows
@@ -20,6 +18,7 @@ from everview.check.verify import ATTEMPTS, SAMPLES, Kept, chosen
 from everview.errors import SnapshotExpiredError
 from everview.maintain import Plans
 from everview.maintain.shadow import Oddity, Shadow, StateFound
+from everview.scratch import scratch
 from everview.store.contract import Commit, Snapshot
 
 
@@ -50,8 +49,8 @@ def _of_group(kept: Kept, snapshot: Snapshot, group: str, wanted: set[str], samp
         raise SnapshotExpiredError(f"the plan of group {group} is another one meanwhile", hint="try again")
     before_images = store.log.guarantees.before_images
     with (
-        tempfile.TemporaryDirectory(prefix="everview-verify-") as folder,
-        Shadow(bound, Path(folder) / "states", before_images) as shadow,
+        scratch() as folder,
+        Shadow(bound, folder / "states", before_images) as shadow,
     ):
         shadow.build(lambda table: BaseRows(store, snapshot, commit.frontier, table).scan())
         for found in shadow.compared(snapshot, samples):

@@ -10,7 +10,6 @@ is told by whoever asks (:class:`Kept`).
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from everview.check.judging import Case, judged
 from everview.check.recompute import Rows, Workspace
 from everview.check.report import Report, ViewReport
 from everview.errors import DefinitionError, SnapshotExpiredError
+from everview.scratch import scratch
 from everview.store.contract import Snapshot, Store, Table
 
 SAMPLES = 20
@@ -48,12 +48,12 @@ class Kept(Protocol):
 
 def verify(kept: Kept, names: Sequence[str] = (), samples: int = SAMPLES) -> Report:
     """Verify the views and indexes with these names, or all that can be read, in this process."""
-    with tempfile.TemporaryDirectory(prefix="everview-verify-") as folder:
+    with scratch() as folder:
         for attempt in range(ATTEMPTS):
             snapshot, definitions = kept.opened()
             with snapshot:
                 try:
-                    return Report(tuple(_verified(kept, snapshot, definitions, names, samples, Path(folder))))
+                    return Report(tuple(_verified(kept, snapshot, definitions, names, samples, folder)))
                 except SnapshotExpiredError:
                     if attempt == ATTEMPTS - 1:
                         raise

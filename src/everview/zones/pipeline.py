@@ -12,8 +12,6 @@ what has been done stands in the store.
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 import threading
 import time
 from collections import deque
@@ -35,13 +33,16 @@ from everview.maintain.holding import holder_of
 from everview.maintain.maintainer import LEASE
 from everview.maintain.rounds import Rounds, deadline_in
 from everview.maintain.servers import SERVERS, require_servers, set_servers
+from everview.scratch import scratch
 from everview.store.contract import Store
 from everview.store.opened import machine, open_store
 from everview.zones.batches import RemoteBatches, do_batch
+from everview.zones.callbacks import require_secret
 from everview.zones.epoch import SparkEpochs
 from everview.zones.failures import told
+from everview.zones.protection import is_remote
 from everview.zones.reports import EpochReport
-from everview.zones.session import gone, is_remote, prepared
+from everview.zones.session import gone, prepared
 from everview.zones.steward import Steward
 
 POLL = 0.005
@@ -171,15 +172,14 @@ class Pipeline:
             set_servers(self._maintainer.store, servers)
 
     def _stream(self, maintainer: Maintainer, **trigger: Any) -> StreamingQuery:
-        checkpoint = self._checkpoint
-        if checkpoint is None:
-            checkpoint = tempfile.mkdtemp(prefix="everview-checkpoint-")
-            self._held.callback(shutil.rmtree, checkpoint, ignore_errors=True)
+        checkpoint = self._checkpoint_folder()
         try:
             options = {"path": self.place, "group": self.group, "operations": str(self._operations)}
             options["machine"] = machine()
             run: Callable[[DataFrame, int], None] = self._run
-            if is_remote(self._spark):
+            if not is_remote(self._spark):
+                require_secret()
+            else:
                 options["holder"] = holder_of(maintainer.store)
                 run = RemoteBatches(self.place, machine(), self.group, options["holder"], self.EPOCHS)
             source = self._spark.readStream.format(NAME).options(**options).load()
@@ -188,6 +188,14 @@ class Pipeline:
         except Exception as error:
             raise told(error, f"the pipeline of group {self.group} cannot start") from error
         return self._query
+
+    def _checkpoint_folder(self) -> str:
+        """Where Spark keeps its offsets: a directory for this user only, unless it is there already."""
+        if self._checkpoint is None:
+            return str(self._held.enter_context(scratch()))
+        if "://" not in self._checkpoint:
+            Path(self._checkpoint).mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._checkpoint
 
     def stop(self, *, finish: bool = True) -> None:
         """Stop between two epochs: what is under way is finished and committed, and nothing new is

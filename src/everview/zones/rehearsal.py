@@ -6,14 +6,12 @@ processes and loads all the classes that taking over would otherwise wait for.
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 from pyspark.sql import SparkSession
 
 from everview.catalog import Catalog
 from everview.catalog.compiling import define_view
 from everview.change.schema import Schema
+from everview.scratch import scratch
 from everview.sql.parse import parse
 from everview.sql.statements import CreateMaterializedView
 from everview.store.embedded import EmbeddedStore
@@ -24,8 +22,8 @@ _VIEW = "CREATE MATERIALIZED VIEW numbers AS SELECT number, count(*) AS n FROM r
 
 def rehearse(spark: SparkSession) -> None:
     """Do what a pipeline does, from its start to a commit, where it leaves nothing behind."""
-    with tempfile.TemporaryDirectory(prefix="everview-rehearsal-") as folder:
-        place = Path(folder) / "store"
+    with scratch() as folder:
+        place = folder / "store"
         with EmbeddedStore.open(place, create=True) as store:
             catalog = Catalog(store.metadata, store.views)
             table = catalog.create_table("rows", Schema.of({"id": "BIGINT", "number": "BIGINT"}, key=["id"]))

@@ -27,7 +27,8 @@ A Spark row is a block of up to megabytes, hence the small Arrow batches. Spark'
 off: what goes wrong reaches the caller as an error of ours.
 
 A server that is there before us, such as one of Spark Connect, must be started with what only its start
-can set, or epochs are slower: ``python -m everview.zones.session`` prints it as options of Spark's commands.
+can set, or epochs are slower and others can reach it: ``python -m everview.zones.session`` prints it as options of
+Spark's commands. A Spark that is started here is closed to others (:mod:`everview.zones.protection`).
 """
 
 from __future__ import annotations
@@ -40,12 +41,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from everview.errors import DefinitionError, EverviewError
 from everview.log.source import LogSource
 from everview.zones.batch_source import EverviewSource
 from everview.zones.failures import told
+from everview.zones.protection import (
+    CLOSED,
+    JAVA_OPTIONS,
+    LOOPBACK,
+    is_local,
+    is_remote,
+    java_options,
+    notice_if_open,
+    protection,
+    start_java,
+)
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -60,7 +73,6 @@ FOR_SERVERS = {
 _AT_START = FOR_SERVERS | {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
 """What only a new session can be given."""
 
@@ -100,11 +112,21 @@ def new_session(master: str | None = None, **settings: str) -> SparkSession:
             raise
         except Exception as error:
             raise told(error, f"there is no session on {master}") from error
-    builder = SparkSession.builder.master(master or f"local[2,{ATTEMPTS}]").appName("everview")
-    for name, value in (_AT_START | _AT_RUNTIME | settings).items():
+    settings = _AT_START | _AT_RUNTIME | settings
+    if SparkContext._active_spark_context is None:
+        settings = _of_our_own(master or f"local[2,{ATTEMPTS}]", settings)
+        start_java(settings)
+    builder = SparkSession.builder.master(master or f"local[2,{ATTEMPTS}]")
+    for name, value in settings.items():
         builder = builder.config(name, value)
-    with _no_search():
-        return prepared(builder.getOrCreate())
+    return prepared(builder.getOrCreate())
+
+
+def _of_our_own(master: str, settings: dict[str, str]) -> dict[str, str]:
+    """The settings of a Spark that is started here."""
+    options = java_options(settings, f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+    own = {"spark.master": master, "spark.app.name": "everview", **protection(master, settings)}
+    return {**own, JAVA_OPTIONS: options}
 
 
 def _connected(server: str) -> SparkSession:
@@ -118,25 +140,6 @@ def _connected(server: str) -> SparkSession:
             "Spark Connect needs packages that are not there", detail=str(error), hint="pip install everview[connect]"
         ) from error
     return session  # type: ignore[no-any-return]
-
-
-def is_remote(spark: SparkSession) -> bool:
-    """Whether a session is one of Spark Connect, whose functions run in the server."""
-    return not isinstance(spark, SparkSession)
-
-
-@contextmanager
-def _no_search() -> Iterator[None]:
-    """While a Java process is started that is not to search for data sources: it would do so by the
-    Python that is named here, and does not if there is no such Python."""
-    if "PYSPARK_DRIVER_PYTHON" in os.environ:
-        yield
-        return
-    os.environ["PYSPARK_DRIVER_PYTHON"] = "no search for data sources"
-    try:
-        yield
-    finally:
-        del os.environ["PYSPARK_DRIVER_PYTHON"]
 
 
 def prepared(spark: SparkSession) -> SparkSession:
@@ -155,6 +158,7 @@ def _equipped(spark: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     with _active(spark):
         spark.dataSource.register(LogSource)
         spark.dataSource.register(EverviewSource)
+    notice_if_open(spark)
     return spark
 
 
@@ -183,5 +187,11 @@ def gone(spark: SparkSession) -> None:
         spark.client.set_retry_policies([])
 
 
+def for_servers(master: str) -> dict[str, str]:
+    """What a server of Spark Connect on a master is to be started with."""
+    closed = CLOSED if is_local(master) else {}
+    return {**FOR_SERVERS, **closed, "spark.connect.grpc.binding.address": LOOPBACK}
+
+
 if __name__ == "__main__":
-    print(*(f"--conf {name}={value}" for name, value in FOR_SERVERS.items()))
+    print(*(f"--conf {name}={value}" for name, value in for_servers(*(sys.argv[1:] or ["local"])).items()))
