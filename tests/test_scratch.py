@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from everview.scratch import DEMO, SCRATCH, Scratch, scratch, sweep
 
 OWNER = """
@@ -105,7 +103,6 @@ def test_links_and_what_they_lead_to_stay(tmp_path: Path) -> None:
     assert (target / "rows").exists()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_leaves_the_directory_to_its_parent(tmp_path: Path) -> None:
     found = Scratch(tmp_path)
     child = os.fork()
@@ -125,4 +122,22 @@ def test_the_next_process_waits_for_nobody_while_directories_come_and_go(tmp_pat
     assert all((path / "deep" / "file").exists() for _, path in owners)
     for process, _ in owners:
         ended(process)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_owner_has_started_is_ended(tmp_path: Path) -> None:
+    process, path = owner(tmp_path)
+    pause = [sys.executable, "-c", "import signal; signal.pause()"]
+    with (
+        subprocess.Popen(pause, env={**os.environ, "TMPDIR": str(path)}) as orphan,
+        subprocess.Popen(pause, env={**os.environ, "TMPDIR": str(tmp_path)}) as other,
+    ):
+        sweep(tmp_path)
+        assert orphan.poll() is None, "its owner lives"
+        process.send_signal(signal.SIGKILL)
+        ended(process)
+        sweep(tmp_path)
+        assert orphan.wait(60) == -signal.SIGKILL
+        assert other.poll() is None
+        other.kill()
     assert list(tmp_path.iterdir()) == []

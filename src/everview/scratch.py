@@ -13,19 +13,25 @@ the next process can see which directories belong to processes that are gone, an
     …
     killed                             locks it: removes the directory
 
-The system releases the lock of a process however it ended. No step waits for another process, and a process
+The system releases the lock of a process however it ended. No step waits for a process that lives, and one
 that is killed while it removes a directory leaves one that the next process removes: ``.owner`` goes last.
+
+Processes that an owner has started with the directory as their temporary directory (``TMPDIR``) work for the
+owner only. They end by themselves when it is gone, but one that is just starting first starts completely, which
+takes seconds: whoever removes the directory ends them.
 
 Paths are short: Spark's sockets lie in a scratch directory, and the path of a socket has 107 bytes at most.
 """
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import os
+import select
 import shutil
+import signal
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,36 +40,39 @@ SCRATCH = "everview-scratch-"
 DEMO = "everview-demo-"
 _PREFIXES = (SCRATCH, DEMO)
 _OWNER = ".owner"
+PATIENCE = 10.0
+"""Seconds that a process which was killed may take to end."""
 
 
 class Scratch:
-    """A private directory that :meth:`close` removes, or the next process if this one is killed."""
+    """A private directory that :meth:`close` removes, or the end of the process, or the next process if this one is
+    killed."""
 
     def __init__(self, parent: str | Path | None = None, prefix: str = SCRATCH) -> None:
         folder = Path(tempfile.gettempdir() if parent is None else parent).absolute()
         sweep(folder)
-        self._process = os.getpid()
-        self._lock: int | None = None
-        while self._lock is None:
+        lock: int | None = None
+        while lock is None:
             self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=folder))
-            self._lock = _owned(self.path)
+            lock = _owned(self.path)
+        self._end = weakref.finalize(self, _give_back, self.path, lock, os.getpid())
 
     def close(self) -> None:
         """Remove the directory. A forked child leaves that to the process that made it."""
-        if self._lock is not None and self._process == os.getpid():
-            _remove(self.path)
-            self._release()
+        self._end()
 
     def keep(self) -> None:
         """Leave the directory to the user: no process will remove it."""
-        if self._lock is not None and self._process == os.getpid():
+        found = self._end.detach()
+        if found is not None:
             (self.path / _OWNER).unlink(missing_ok=True)
-            self._release()
+            os.close(found[2][1])
 
-    def _release(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-        self._lock = None
+
+def _give_back(path: Path, lock: int, process: int) -> None:
+    if process == os.getpid():
+        _remove(path)
+    os.close(lock)
 
 
 @contextmanager
@@ -85,7 +94,6 @@ def scratch_of_process(parent: str | Path | None = None) -> Path:
     found = _of_process.get((os.getpid(), folder))
     if found is None:
         found = _of_process[os.getpid(), folder] = Scratch(folder)
-        atexit.register(found.close)
     return found.path
 
 
@@ -109,9 +117,31 @@ def _sweep(entry: os.DirEntry[str]) -> None:
         return
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _end_orphans(path)
         _remove(path)
     finally:
         os.close(lock)
+
+
+def _end_orphans(path: Path) -> None:
+    """End the processes of this user whose temporary directory this is, or one below it."""
+    mark = b"TMPDIR=" + os.fsencode(path)
+    orphans = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            process = os.pidfd_open(int(entry.name))  # which stays that of this process, also if it ends meanwhile
+            try:
+                variables = (entry / "environ").read_bytes().split(b"\0")
+                if any(one == mark or one.startswith(mark + b"/") for one in variables):
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+                    orphans.append(os.dup(process))
+            finally:
+                os.close(process)
+    for process in orphans:
+        ends = select.poll()
+        ends.register(process, select.POLLIN)
+        ends.poll(1000 * PATIENCE)
+        os.close(process)
 
 
 def _owned(path: Path) -> int | None:

@@ -33,6 +33,7 @@ from everview.errors import EverviewError, LeaseTakenError
 from everview.maintain.asks import ask
 from everview.maintain.keeper import Keeper
 from everview.maintain.maintainer import LEASE
+from everview.scratch import sweep
 from everview.store.contract import Store
 from everview.store.opened import open_store
 from everview.zones.events import Event, Watch, failed
@@ -119,6 +120,7 @@ class Service:
 
     def run(self) -> Ended:
         """Maintain the store until it is over."""
+        sweep()
         try:
             with self._held, closing(open_store(self._place)) as store:
                 ended = self._run(store)

@@ -6,9 +6,8 @@ the command fails if a single row is wrong at the end.
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +16,7 @@ import typer
 from everview.cli.console import show_error
 from everview.cli.demo.ending import Ending, Interrupted
 from everview.errors import EverviewError
+from everview.scratch import DEMO, Scratch
 
 WRONG = 1
 SECONDS = 40.0
@@ -41,17 +41,27 @@ def demo(
     """
     if path is not None and path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise typer.BadParameter(f"{path} is not empty", param_hint="--path")
-    place = Path(tempfile.mkdtemp(prefix="everview-demo-")) if path is None else path.absolute()
-    place.mkdir(parents=True, exist_ok=True)
+    own: Scratch | None = None
+    if path is None:
+        own = Scratch(prefix=DEMO)
+        place = own.path
+        os.environ["TMPDIR"] = str(place)  # of the processes that are started: they go when it goes
+    else:
+        place = path.absolute()
+        place.mkdir(parents=True, exist_ok=True)
     try:
         with Ending() as ending:
             right = _shown(place, seconds, seed, ending)
+        if own is not None:
+            own.keep()
     except Interrupted as by:
-        if path is None:
-            shutil.rmtree(place)
+        if own is not None:
+            own.close()
         print(f"ended by {by}: all processes are gone", file=sys.stderr)
         raise typer.Exit(128 + by.number) from None
     except EverviewError as error:
+        if own is not None:
+            own.keep()
         show_error(error)
         raise typer.Exit(WRONG) from None
     raise typer.Exit(0 if right else WRONG)

@@ -1,0 +1,170 @@
+"""Processes that are killed at any moment leave nothing that slows the next one or must be cleaned by hand."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import everview
+from bench.processes import family
+from tests.cli.served import ROOT, Served, served
+from tests.zones.exposure import command_lines
+from tests.zones.shop import assert_all_is_right, open_shop, trade
+
+Reached = Callable[[int], bool]
+"""Whether a process has come to some point of its start."""
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """The temporary directory of the processes of a test."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def db(store: Path) -> Iterator[everview.Database]:
+    with open_shop(store) as found:
+        yield found
+
+
+def of_folder(folder: Path) -> list[int]:
+    """The processes whose temporary directory is a directory, or below it."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"TMPDIR={folder}".encode() in environment.read_bytes():
+                found.append(int(environment.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+def await_state(service: Served, reached: Reached) -> None:
+    while not reached(service.process.pid):
+        assert service.process.poll() is None
+
+
+def kill_all(service: Served) -> None:
+    """At once, and with everything that it has started."""
+    for process in reversed(family(service.process.pid)):
+        os.kill(process, signal.SIGKILL)
+    service.end()
+
+
+def kill_one(service: Served) -> None:
+    """Only the first process: the others find out by themselves."""
+    service.signal(signal.SIGKILL)
+    service.end()
+
+
+def has_started(words: bytes) -> Reached:
+    return lambda process: any(words in line for line in command_lines(process))
+
+
+def test_starting_pipelines_are_killed_and_the_next_one_commits(
+    db: everview.Database, store: Path, temporary: Path
+) -> None:
+    states: dict[str, Reached] = {
+        "a directory of its own": lambda _: any(temporary.iterdir()),
+        "Spark's command": has_started(b"spark-submit"),
+        "Java's launcher": has_started(b"org.apache.spark.launcher.Main"),
+        "Java": lambda process: any(
+            b"SparkSubmit" in line and line.partition(b"\0")[0].endswith(b"java") for line in command_lines(process)
+        ),
+        "Spark's context": lambda _: any(temporary.glob("*/blockmgr-*")),
+        "the lease": lambda _: db.store.holder("maintenance") is not None,
+        "the source": has_started(b"python_streaming_source_runner"),
+        "workers": has_started(b"everview.zones.daemon"),
+    }
+    draws = random.Random(1)
+    trade(db, 5, seed=1)
+    for reached in draws.sample(list(states.values()), len(states)):
+        with served(store, environment={"TMPDIR": str(temporary)}) as service:
+            await_state(service, reached)
+            draws.choice([kill_one, kill_all])(service)
+        assert len(list(temporary.iterdir())) <= 1, "each start removes what the last one left"
+    trade(db, 5, seed=2)
+    with served(store, environment={"TMPDIR": str(temporary)}) as service:
+        service.until("started")
+        found = of_folder(temporary)
+        assert set(found) <= set(family(service.process.pid)), "nothing runs for those that were killed"
+        service.until("epoch")
+        db.flush(timeout=300)
+        assert_all_is_right(db)
+        service.signal(signal.SIGTERM)
+        assert service.end() == 0
+    assert list(temporary.iterdir()) == [] and of_folder(temporary) == []
+
+
+def test_killed_processes_of_every_kind_leave_nothing_behind_the_next_start(
+    db: everview.Database, store: Path, temporary: Path
+) -> None:
+    environment = {"TMPDIR": str(temporary)}
+    trade(db, 20, seed=1)
+    with served(store, environment=environment) as service:
+        service.until("epoch")
+        with served(store, "--wait", "forever", environment=environment) as standby:
+            standby.until("ready")
+            for words in (b"everview.zones.daemon", b"python_streaming_source_runner"):
+                _kill_in(service.process.pid, words)
+            kill_all(standby)
+        kill_all(service)
+    with command("verify", str(store), "--spark", environment=environment) as verifying:
+        _await(verifying, lambda: len(list(temporary.glob("*/blockmgr-*"))) == 1)
+    with command("demo", environment=environment) as demo:
+        _await(demo, lambda: any(temporary.glob("everview-demo-*/everview-scratch-*/blockmgr-*")))
+    left = list(temporary.iterdir())
+    assert any("demo" in path.name for path in left), "what is killed cannot clean up"
+    with served(store, "--local", "--once", environment=environment) as last:
+        assert last.end() == 0
+    _await(None, lambda: of_folder(temporary) == [])
+    assert list(temporary.iterdir()) == []
+    assert_all_is_right(db)
+
+
+@contextmanager
+def command(*arguments: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that is killed at the end of the block, alone."""
+    path = os.pathsep.join(filter(None, sys.path))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "everview.cli", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _await(process: subprocess.Popen[bytes] | None, reached: Callable[[], bool]) -> None:
+    while not reached():
+        assert process is None or process.poll() is None
+
+
+def _kill_in(process: int, words: bytes) -> None:
+    """Kill those of a process and its descendants whose command line contains some words."""
+    for one in family(process):
+        try:
+            if words in Path(f"/proc/{one}/cmdline").read_bytes():
+                os.kill(one, signal.SIGKILL)
+        except (ProcessLookupError, FileNotFoundError):
+            continue
