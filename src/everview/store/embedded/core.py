@@ -48,11 +48,16 @@ class Core:
         self.directory = directory
         self.marker = marker
         self.settings = marker.settings
-        self.base, *others = _open_environments(directory, marker.settings.files, map_size)
+        self.environments = _open_environments(directory, marker.settings.files, map_size)
+        self.base, *others = self.environments
         self.shards = tuple(others)
         shards = {layout.shard_name(number): shard for number, shard in enumerate(self.shards)}
-        self.cut = Cut(self.base, shards, layout.BASE)
-        self.durability = Durability(directory, marker.id, {layout.BASE: self.base, **shards}, self.cut)
+        cut = Cut(self.base, shards, layout.BASE)
+        try:
+            self.durability = Durability(directory, marker.id, {layout.BASE: self.base, **shards}, cut)
+        except BaseException:
+            self._close_files()
+            raise
         self.users = 0
         self.inherited = False
         self.times = Times()
@@ -61,9 +66,9 @@ class Core:
     def abandon(self) -> None:
         """In a forked child: refuse everything, and touch nothing that is the parent's."""
         self.inherited = True
-        detach_reader_tables([environment.path for environment in (self.base, *self.shards)])
+        detach_reader_tables([environment.path for environment in self.environments])
         self.durability.abandon()
-        for environment in (self.base, *self.shards):
+        for environment in self.environments:
             environment.abandon()
 
     def close(self) -> None:
@@ -71,11 +76,14 @@ class Core:
         try:
             self.durability.close()
         finally:
-            for environment in (self.base, *self.shards):
-                environment.close()
+            self._close_files()
+
+    def _close_files(self) -> None:
+        for environment in self.environments:
+            environment.close()
 
 
-def _open_environments(directory: Path, names: Sequence[str], map_size: int) -> list[Environment]:
+def _open_environments(directory: Path, names: Sequence[str], map_size: int) -> tuple[Environment, ...]:
     """All files, or none."""
     size = fitting_size(len(names), max(map_size, SMALLEST), SMALLEST)
     opened: list[Environment] = []
@@ -86,7 +94,7 @@ def _open_environments(directory: Path, names: Sequence[str], map_size: int) -> 
         for environment in opened:
             environment.close()
         raise
-    return opened
+    return tuple(opened)
 
 
 class Handle:

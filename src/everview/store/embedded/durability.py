@@ -157,9 +157,7 @@ class Durability:
 
     def make_point(self) -> None:
         """Make everything committed so far durable, and move this process's pins there."""
-        for environment in self._files.values():
-            if environment.gone:
-                raise environment.gone()
+        self._require_open()
         if self.gone:  # a point of these files would ruin another store in the same place
             raise removed(self._directory)
         self._dirty = self._due = False
@@ -175,8 +173,7 @@ class Durability:
                             self._make_point()
                             return
                     except lmdb.MapResizedError:
-                        for environment in self._files.values():
-                            environment.adopt_size()
+                        self._adopt_sizes()
         except BaseException:
             self._dirty = self._due = True
             raise
@@ -186,6 +183,44 @@ class Durability:
         return point.number <= self._pinned_at + PIN_LAG and all(
             point.metas[name][0] >= number for name, number in wanted.items()
         )
+
+    @contextlib.contextmanager
+    def pinned(self) -> Iterator[dict[str, tuple[int, bytes]]]:
+        """The meta pages of one cut, whose pages stay as they are in the files until the block ends."""
+        pins, metas = self._take_cut()
+        try:
+            yield metas
+        finally:
+            abort(pins)
+
+    @contextlib.contextmanager
+    def readable(self) -> Iterator[tuple[dict[str, Transaction], dict[str, tuple[int, bytes]]]]:
+        """Transactions at one cut, and its meta pages. Until the block ends no map of this process grows, which would
+        move what the transactions read, and no durable point is made here."""
+        with self._points:
+            pins, metas = self._take_cut()
+            try:
+                yield pins, metas
+            finally:
+                abort(pins)
+
+    def _take_cut(self) -> tuple[dict[str, Transaction], dict[str, tuple[int, bytes]]]:
+        self._require_open()
+        with self._points:
+            while True:
+                try:
+                    return self._cut.take()
+                except lmdb.MapResizedError:
+                    self._adopt_sizes()
+
+    def _require_open(self) -> None:
+        for environment in self._files.values():
+            if environment.gone:
+                raise environment.gone()
+
+    def _adopt_sizes(self) -> None:
+        for environment in self._files.values():
+            environment.adopt_size()
 
     def first_point(self) -> None:
         """The durable point of a store being created, by the process that holds its lock."""

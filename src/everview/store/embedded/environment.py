@@ -70,7 +70,11 @@ class Environment:
         self._name = os.fspath(path)
         self._size = max(map_size, SMALLEST)
         self._env = self._open()
-        self._file: IO[bytes] = path.open("r+b", buffering=0)
+        try:
+            self._file: IO[bytes] = path.open("r+b", buffering=0)
+        except BaseException:
+            self._env.close()
+            raise
         self.descriptor = self._file.fileno()
         opened = os.fstat(self.descriptor)
         self._inode = opened.st_ino, opened.st_dev

@@ -20,7 +20,7 @@ from everview.errors import EverviewError, NotAStoreError
 from everview.store.embedded import blocks, layout
 from everview.store.embedded.core import Core
 from everview.store.embedded.creation import Finding, survey
-from everview.store.embedded.durability import abort, boot_id, locked
+from everview.store.embedded.durability import boot_id, locked
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.epochs import RESERVED, begun_in, committed_in, number_of
 from everview.store.embedded.identity import problems
@@ -92,8 +92,7 @@ def _described(error: EverviewError) -> str:
 def inspect_contents(core: Core) -> Inspection:
     """Every page and every entry of all files, at one cut."""
     found = Inspection()
-    pins, metas = core.cut.take()
-    try:
+    with core.durability.readable() as (pins, metas):
         for name, (_, raw) in metas.items():
             meta = parse_meta(raw)
             assert meta is not None
@@ -106,8 +105,6 @@ def inspect_contents(core: Core) -> Inspection:
             for number in range(core.settings.shards):
                 name = layout.shard_name(number)
                 found.add(name, _inspect_shard(pins[name], base, found))
-    finally:
-        abort(pins)
     return found
 
 
