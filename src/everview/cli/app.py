@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 import everview
+from everview.cli.commands.backup import backup
 from everview.cli.commands.bench import bench
 from everview.cli.commands.check import check
 from everview.cli.commands.demo import demo
@@ -41,6 +42,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
     sql,
     tail,
     explain,
+    backup,
     check,
     verify,
     rebuild,

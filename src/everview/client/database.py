@@ -226,11 +226,10 @@ class Database:
         for what Spark remembers, ``wait`` how many seconds to wait for whoever maintains the store
         now (None: for ever).
         """
-        if not isinstance(self.store, EmbeddedStore):
-            raise DefinitionError("only a store in a directory is maintained from here")
-        place = self.store.directory
         _refuse_other_than_sessions(spark)
-        return Maintaining(place, spark, servers=servers, operations=operations, checkpoint=checkpoint, wait=wait)
+        return Maintaining(
+            self._embedded.directory, spark, servers=servers, operations=operations, checkpoint=checkpoint, wait=wait
+        )
 
     def verify(
         self, *names: str, state: bool = False, spark: SparkSession | None = None, samples: int = SAMPLES
@@ -244,7 +243,11 @@ class Database:
         """
         _refuse_other_than_sessions(spark)
         kept = KeptViews(self._context)
-        found = verify(kept, names, samples) if spark is None else verify_on(spark, self._place, kept, names, samples)
+        found = (
+            verify(kept, names, samples)
+            if spark is None
+            else verify_on(spark, str(self._embedded.directory), kept, names, samples)
+        )
         return Report((*found.views, *verify_states(kept, names, samples).views)) if state else found
 
     def rebuild(self, *names: str, timeout: float | None = None) -> None:
@@ -259,10 +262,10 @@ class Database:
         return Recording(KeptViews(self._context), view)
 
     @property
-    def _place(self) -> str:
+    def _embedded(self) -> EmbeddedStore:
         if not isinstance(self.store, EmbeddedStore):
-            raise DefinitionError("only a store in a directory is used from Spark")
-        return str(self.store.directory)
+            raise DefinitionError("this takes a store in a directory")
+        return self.store
 
     def status(self) -> Status:
         """How far all views are, what is being built, what is set aside, and who maintains them."""
@@ -272,6 +275,11 @@ class Database:
         """Return when every view reflects every write that was acknowledged before. Where nobody
         maintains the views, that is done here and now."""
         self._context.maintenance.flush(timeout)
+
+    def backup(self, target: str | Path) -> int:
+        """Copy the store to a directory that does not exist yet, while others write and maintain it; returns the
+        number of bytes. The copy has everything that was acknowledged before the call, and is a store itself."""
+        return self._embedded.backup(_directory(target))
 
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""

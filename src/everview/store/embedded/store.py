@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from everview.change.frontier import Frontier
 from everview.store.contract import Table
+from everview.store.embedded.backup import back_up
 from everview.store.embedded.codecs import TableCodecs
-from everview.store.embedded.core import Handle, acquire, release
+from everview.store.embedded.core import Core, Handle, acquire, release
 from everview.store.embedded.environment import FULL_SIZE, Transaction
 from everview.store.embedded.inspection import Inspection, inspect_contents
 from everview.store.embedded.layout import Settings
@@ -133,15 +134,23 @@ class EmbeddedStore:
         """Who holds a lease; None where nobody does."""
         return holder(self.directory, name)
 
+    @property
+    def _core(self) -> Core:
+        if not self._open:
+            raise closed(self.directory)
+        return self._handle.core
+
     def inspect(self) -> Inspection:
         """Visit every page and every entry of all files, at one cut, while others write."""
-        return inspect_contents(self._handle.core)
+        return inspect_contents(self._core)
+
+    def backup(self, target: Path) -> int:
+        """Copy the store to a place where nothing is, while others write; returns the number of bytes."""
+        return back_up(self._core, target)
 
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""
-        if not self._open:
-            raise closed(self.directory)
-        self._handle.core.durability.make_point()
+        self._core.durability.make_point()
 
     @property
     def gone(self) -> bool:
