@@ -1,10 +1,9 @@
 """Stores as killed maintainers leave them, and work in them that must come to an end.
 
-One sentence: a maintainer dies before each of its calls that change the store, its directory is copied, and
-whoever works in a copy may make so many calls of the store and no more.
+One sentence: before each call of a maintainer that changes the store, a backup is what it would leave if it died
+there, and whoever works in a copy may make so many calls of the store and no more.
 
-A kill is an exception before a call, after which the dead one reaches the store no more: what its ``finally``
-would do is not done. States in which the documents, the epochs and the definitions are the same count once.
+States in which the documents, the epochs and the definitions are the same count once.
 """
 
 from __future__ import annotations
@@ -33,27 +32,8 @@ MOST = 4_000
 CHUNK, OPERATIONS = 6, 5
 
 
-class Killed(BaseException):
-    """The process is dead."""
-
-
 class Endless(BaseException):
     """Work that does not end."""
-
-
-class Doom:
-    """Kills whoever makes so many calls that change a store: before the last of them."""
-
-    def __init__(self, moment: int) -> None:
-        self.passed = 0
-        self._moment = moment
-        self._dead = False
-
-    def __call__(self, name: str) -> None:
-        self.passed += name in CHANGING
-        self._dead = self._dead or self.passed == self._moment
-        if self._dead:
-            raise Killed
 
 
 class Bound:
@@ -103,34 +83,24 @@ def copied(path: Path, to: Path) -> Iterator[Kept]:
 def killed(path: Path, to: Path, prepare: Callable[[Kept], object]) -> Iterator[Path]:
     """Copies of a store in each state in which a maintainer can leave it that is killed while it catches up.
     The last one came to its end."""
+    moments: list[Path] = []
     seen: set[object] = set()
-    moment = 0
-    ended = False
-    while not ended:
-        moment += 1
-        left = to / str(moment)
-        shutil.copytree(path, left)
-        k = Kept(left, chunk=CHUNK, operations=OPERATIONS, tables="")
-        try:
-            prepare(k)
-            ended = _catch_up(k.store, moment)
+    with copied(path, to / "worked on") as k:
+        prepare(k)
+
+        def keep() -> None:
             state = standing(k)
-        finally:
-            k.close()
-        if state not in seen:
-            seen.add(state)
-            yield left
+            if state not in seen:
+                seen.add(state)
+                moments.append(to / str(len(moments)))
+                k.store.backup(moments[-1])
+
+        with k.store.lease("maintenance"):
+            maintainer_of(k.store, lambda name: keep() if name in CHANGING else None).catch_up()
+        keep()
+    for left in moments:
+        yield left
         shutil.rmtree(left)
-
-
-def _catch_up(store: EmbeddedStore, moment: int) -> bool:
-    maintainer = maintainer_of(store, Doom(moment))
-    try:
-        with store.lease("maintenance"):
-            maintainer.catch_up()
-    except Killed:
-        return False
-    return True
 
 
 def standing(k: Kept) -> object:
