@@ -1,8 +1,8 @@
 """From every state that a killed process can leave, whoever comes next comes to an end, with every view right.
 
 A state is made in three steps: a maintainer is killed at some moment of its work (``UNDER_WAY``), then statements
-come (``MEANWHILE``), then somebody works (``WORK``). All states are tried with ``EVERVIEW_PROGRESS=all``; else every
-state in which a maintainer can die, with some of what may come then.
+come (``MEANWHILE``), then somebody works (``WORK``). All states are tried with ``EVERVIEW_PROGRESS=all``, for about
+an hour; else some of each kind.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from tests.maintain.lagging import begin
 from tests.maintain.test_building import ROWS, create, member
 
 EVERYTHING = os.environ.get("EVERVIEW_PROGRESS") == "all"
-SHARE = 61
-"""Of so many pairs of statements and work one is tried in a state."""
+SHARE = 113
+"""Of so many combinations of a state, statements and work one is tried."""
 
 TRIED: dict[object, Verdict] = {}
 
@@ -229,7 +229,7 @@ def test_from_every_state_of_a_killed_maintainer_all_work_ends_with_every_view_r
                 except BaseException as error:
                     error.add_note(f"{under_way}, killed in state {left.name}; {meanwhile}; {work}")
                     raise
-    assert tried > 3
+    assert tried > 1
 
 
 # ------------------------------------------------------------------ what comes while somebody works
@@ -261,7 +261,7 @@ def said(k: Kept, change: Change) -> None:
 def test_whatever_comes_before_any_change_that_a_flush_makes_it_ends(
     tmp_path: Path, shop: Path, worked_on: str, comes: str
 ) -> None:
-    step = 1 if EVERYTHING else 11
+    step = 1 if EVERYTHING else 17
     moment = changes = 1 if EVERYTHING else 1 + list(COMES).index(comes)
     while moment <= changes:
         with copied(shop, tmp_path / "copy") as k:
