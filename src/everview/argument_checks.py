@@ -4,7 +4,8 @@ One sentence: an annotation says which values make sense, and one that does not 
 function and the argument, before anything is done.
 
 Annotations of values that are checked where they are used (rows, keys, parameters) are not looked into; neither
-are those that name what is not imported.
+are those that name what is not imported. Where something has failed already, the checks look for what may have
+been the reason, and are stricter: of Arrow's classes only these, and no text with zeros or half characters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import os
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,8 +28,9 @@ Check: TypeAlias = Callable[[object], bool]
 class Checks:
     """The checks of one function, made when they are first needed."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], strict: bool = False) -> None:
         self._function = function
+        self._strict = strict
 
     @cached_property
     def _parameters(self) -> tuple[list[tuple[str, Check | None]], dict[str, Check | None], Check | None, Any]:
@@ -39,7 +41,7 @@ class Checks:
         hints: dict[str, Any] = {}
         for name, parameter in inspect.signature(self._function).parameters.items():
             hints[name] = hint = _evaluated(parameter.annotation, self._function)
-            check = check_of(hint)
+            check = check_of(hint, self._strict)
             if parameter.kind is parameter.VAR_POSITIONAL:
                 rest = check
                 hints["*"] = hint
@@ -90,36 +92,42 @@ def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
 # ------------------------------------------------------------------ checks
 
 
-def check_of(hint: Any) -> Check | None:
+def check_of(hint: Any, strict: bool = False) -> Check | None:
     """Whether a value is one that an annotation means; None where every value may be."""
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
-        checks = [check_of(part) for part in typing.get_args(hint)]
+        checks = [check_of(part, strict) for part in typing.get_args(hint)]
         known = [check for check in checks if check is not None]
         return (lambda value: any(check(value) for check in known)) if len(known) == len(checks) else None
     if origin is typing.Literal:
         allowed = typing.get_args(hint)
         return lambda value: any(type(value) is type(one) and value == one for one in allowed)
+    if origin is Callable:
+        return callable
     if origin is not None:
-        return _container(origin, typing.get_args(hint))
-    return _KNOWN.get(hint) or _of_class(hint)
+        return _container(origin, typing.get_args(hint), strict)
+    if strict and hint is str:
+        return _is_storable
+    return _KNOWN.get(hint) or _of_class(hint, strict)
 
 
-def _container(origin: Any, inside: tuple[Any, ...]) -> Check | None:
+def _container(origin: Any, inside: tuple[Any, ...], strict: bool) -> Check | None:
     if inspect.isclass(origin) and issubclass(origin, Mapping):
-        keys, values = (check_of(part) or _is_anything for part in inside)
+        keys, values = (check_of(part, strict) or _is_anything for part in inside)
         return lambda value: (
             isinstance(value, Mapping) and all(map(keys, value.keys())) and all(map(values, value.values()))
         )
-    if origin in (Sequence, Iterable) or (origin is tuple and inside[-1:] == (Ellipsis,)):
-        first = check_of(inside[0]) or _is_anything
-        outer: Check = _is_several if origin is Iterable else _is_list
-        return lambda value: outer(value) and (not isinstance(value, Sequence) or all(map(first, value)))
+    if origin in (Sequence, Collection, Iterable) or (origin is tuple and inside[-1:] == (Ellipsis,)):
+        first = check_of(inside[0], strict) or _is_anything
+        outer: Check = _is_several if origin in (Collection, Iterable) else _is_list
+        again = Collection if origin is Collection else Sequence
+        return lambda value: outer(value) and (not isinstance(value, again) or all(map(first, value)))
     return None
 
 
-def _of_class(hint: Any) -> Check | None:
-    own = inspect.isclass(hint) and hint.__module__.startswith("everview.") and not getattr(hint, "_is_protocol", False)
+def _of_class(hint: Any, strict: bool) -> Check | None:
+    homes = ("everview.", "pyarrow.") if strict else ("everview.",)
+    own = inspect.isclass(hint) and hint.__module__.startswith(homes) and not getattr(hint, "_is_protocol", False)
     return (lambda value: isinstance(value, hint)) if own else None
 
 
@@ -133,6 +141,14 @@ def _is_several(value: object) -> bool:
 
 def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _is_storable(value: object) -> bool:
+    """Whether a value is text that files and documents can be named after."""
+    try:
+        return isinstance(value, str) and b"\0" not in value.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_flag(value: object) -> bool:

@@ -7,6 +7,7 @@ nothing but errors of :mod:`everview.errors`, each with the error that it was as
 what is raised inside                 what comes out
 ====================================  =======================================================
 an error of ours                      the same
+an error of the caller's own code     the same: of an iterator of rows, say, or of a ``with`` block
 a wrong number of arguments           Python's TypeError
 a value that the annotation excludes  InputError, before anything is done
 OSError, lmdb.Error                   StoreError, StoreFullError where there is no space
@@ -18,7 +19,9 @@ anything else                         InternalError: a mistake in Everview
 ====================================  =======================================================
 
 A method that is called for every row is :func:`public` too, but :func:`fast`: what it takes is checked where it
-is used, and its annotations are looked at only when that has failed.
+is used, and its annotations are looked at only when that has failed. So are the layers below the client that users
+can reach (``db.store``, ``db.catalog``, ``db.topology``); what they call inside a transaction of LMDB's, which has to
+see LMDB's own errors, is :func:`internal`.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ from __future__ import annotations
 import errno
 import functools
 import inspect
-from collections.abc import Callable, Generator
+import sys
+from collections.abc import Callable, Generator, Iterator
+from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from everview.argument_checks import Checks
@@ -41,6 +46,9 @@ _SPECIAL = frozenset(
 )
 """What Python calls for a user."""
 _FAST = "_everview_fast"
+_INTERNAL = "_everview_internal"
+_OURS = frozenset({"everview", "_duckdb", "duckdb", "lmdb", "numpy", "pandas", "py4j", "pyarrow", "pyspark", "sqlglot"})
+"""Packages whose errors are translated, besides Python's own."""
 
 
 def public(thing: T) -> T:
@@ -48,8 +56,8 @@ def public(thing: T) -> T:
     if not inspect.isclass(thing):
         return cast(T, _guarded(cast(Callable[..., Any], thing)))
     for name, member in list(vars(thing).items()):
-        if name in _SPECIAL or not name.startswith("_"):
-            around = _around(member)
+        if (name in _SPECIAL or not name.startswith("_")) and not hasattr(member, _INTERNAL):
+            around = _around(member, _FAST in vars(thing))
             if around is not member:
                 setattr(thing, name, around)
                 if isinstance(around, functools.cached_property):
@@ -61,54 +69,56 @@ def public_constructors(kind: type[T]) -> type[T]:
     """Put the boundary around what makes values of a class: itself, and its functions. They are made all the time,
     so they are :func:`fast`."""
     for name, member in list(vars(kind).items()):
-        if name == "__init__":
-            setattr(kind, name, _guarded(fast(member)))
-        elif isinstance(member, staticmethod | classmethod) and not name.startswith("_"):
-            setattr(kind, name, type(member)(_guarded(fast(member.__func__))))
+        if name == "__init__" or (isinstance(member, staticmethod | classmethod) and not name.startswith("_")):
+            setattr(kind, name, _around(member, is_fast=True))
     return kind
 
 
 def fast(method: T) -> T:
-    """A method that is called too often to look at its annotations each time."""
+    """A method, or a class with methods, that is called too often to look at its annotations each time."""
     setattr(method, _FAST, True)
     return method
 
 
-def _around(member: object) -> object:
+def internal(method: T) -> T:
+    """A method of a public class that is not for users, and raises what it raises."""
+    setattr(method, _INTERNAL, True)
+    return method
+
+
+def _around(member: object, is_fast: bool = False) -> object:
+    guarded = functools.partial(_guarded, is_fast=is_fast)
     if isinstance(member, staticmethod | classmethod):
-        return type(member)(_guarded(member.__func__))
+        return type(member)(guarded(member.__func__))
     if isinstance(member, property):
-        return property(member.fget and _guarded(member.fget), member.fset and _guarded(member.fset))
+        return property(member.fget and guarded(member.fget), member.fset and guarded(member.fset))
     if isinstance(member, functools.cached_property):
-        return functools.cached_property(_guarded(member.func))
-    return _guarded(member) if inspect.isfunction(member) else member
+        return functools.cached_property(guarded(member.func))
+    return guarded(member) if inspect.isfunction(member) else member
 
 
-def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    checks = Checks(function)
-    checked = not hasattr(function, _FAST)
-
-    if inspect.isgeneratorfunction(function):
-
-        @functools.wraps(function)
-        def generate(*arguments: Any, **named: Any) -> Generator[Any, Any, Any]:
-            try:
-                if checked:
-                    checks.check(arguments, named)
-                return (yield from function(*arguments, **named))
-            except EverviewError:
-                raise
-            except Exception as error:
-                raise _translated(error, checks, arguments, named) from error
-
-        return generate
+def _guarded(function: Callable[..., Any], is_fast: bool = False) -> Callable[..., Any]:
+    checked = not is_fast and not hasattr(function, _FAST)
+    checks = Checks(function, strict=not checked)
+    generates = inspect.isgeneratorfunction(function)
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         try:
             if checked:
                 checks.check(arguments, named)
-            return function(*arguments, **named)
+            found = function(*arguments, **named)
+        except EverviewError:
+            raise
+        except Exception as error:
+            if _is_theirs(error, function, arguments):
+                raise
+            raise _translated(error, checks, arguments, named) from error
+        return generate(found, arguments, named) if generates else found
+
+    def generate(found: Generator[Any, Any, Any], arguments: Any, named: dict[str, Any]) -> Generator[Any, Any, Any]:
+        try:
+            return (yield from found)
         except EverviewError:
             raise
         except Exception as error:
@@ -121,13 +131,25 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_theirs(error: Exception, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
     """Whether an error is to pass as it is: the end of an iteration, the error that ends a with block, a call with
-    a wrong number of arguments."""
+    a wrong number of arguments, an error of code that the caller handed in."""
     if function.__name__ == "__next__" and isinstance(error, StopIteration):
         return True
     if function.__name__ == "__exit__" and any(error is given for given in arguments):
         return True
     trace = error.__traceback__
-    return isinstance(error, TypeError) and trace is not None and trace.tb_next is None
+    if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
+        return True
+    ours = {*_OURS, function.__module__.partition(".")[0]}
+    return any(package not in ours and package not in sys.stdlib_module_names for package in _packages(trace))
+
+
+def _packages(trace: TracebackType | None) -> Iterator[str]:
+    """Where the code is from that an error has passed. Functions that Everview generates are of no package."""
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__")
+        if isinstance(name, str):
+            yield name.partition(".")[0]
+        trace = trace.tb_next
 
 
 def _translated(error: Exception, checks: Checks, arguments: tuple[Any, ...], named: dict[str, Any]) -> BaseException:

@@ -23,8 +23,12 @@ import pyarrow as pa
 import pytest
 
 import everview
-from everview.boundary import _SPECIAL, public
+from everview.boundary import _INTERNAL, _SPECIAL, public
+from everview.change.frontier import Slice
+from everview.change.types import BIGINT
 from everview.errors import EverviewError, InputError, InternalError, NotAStoreError, StoreError, StoreFullError
+from everview.store.contract import BagRows, StateTable, Table
+from everview.store.embedded.lease import EmbeddedLease
 
 BAD: dict[str, object] = {
     "None": None,
@@ -52,29 +56,61 @@ BAD: dict[str, object] = {
     "arrow": pa.table({"x": pa.array([1], pa.int64())}),
 }
 
+NOTHING = pa.array([], pa.large_binary())
+T = Table(1, "t", everview.Schema.of({"id": "BIGINT"}, ["id"]))
+STATE = StateTable(1, "v", "main")
+BELOW = ("EmbeddedViews", "StoreSnapshot")
+
 GOOD: dict[str, Callable[[str], object]] = {
     "name": lambda owner: "v" if "View" in owner else "t",
-    "view": lambda _: "v",
-    "table": lambda _: "t",
+    "view": lambda owner: None if owner == "Catalog" else "v",
+    "table": lambda owner: T if owner == "EmbeddedStore" else STATE if owner in BELOW else "t",
     "text": lambda _: "SELECT id FROM t",
     "columns": lambda _: {"id": "BIGINT"},
     "kind": lambda _: "BIGINT",
     "row": lambda _: {"id": 7},
     "rows": lambda _: [{"id": 8}],
-    "keys": lambda _: [[1]],
-    "key": lambda _: [1],
+    "keys": lambda owner: NOTHING if owner in BELOW else [[1]],
+    "key": lambda owner: b"k" if owner in BELOW else [1],
     "path": lambda _: "new",
     "frontier": lambda _: everview.Frontier(),
     "requested_schema": lambda _: None,
     "_": lambda _: None,
     "error": lambda _: None,
     "trace": lambda _: None,
+    "group": lambda _: "main",
+    "epoch": lambda _: 1,
+    "as_of": lambda _: 1,
+    "plan": lambda _: b"",
+    "start": lambda _: everview.Frontier(),
+    "max_operations": lambda _: 10,
+    "piece": lambda _: Slice(1, 0, 1),
+    "tables": lambda _: [T],
+    "token": lambda _: 0,
+    "node": lambda _: 1,
+    "changes": lambda _: BagRows(NOTHING, NOTHING, pa.array([], pa.int64())),
+    "expected": lambda _: 0,
+    "puts": lambda owner: {} if owner == "EmbeddedMetadata" else None,
+    "target": lambda _: Path("backup"),
+    "schema": lambda _: T.schema,
+    "column": lambda _: everview.Column("c", BIGINT),
+    "index": lambda _: None,
+    "query": lambda _: None,
+    "discarded": lambda _: [],
+    "version": lambda _: 1,
+    "since": lambda _: 0,
+    "id": lambda _: 1,
+    "prefix": lambda _: b"",
 }
 """Arguments that make sense, by the name of the parameter and the class it is of."""
 
-INSIDE = {"ViewHandle": ("rows_in", "version", "get_at")}
-"""What sessions and subscriptions call, with what the store gives them."""
-UNIMPORTED = {"SparkSession": object, "pd": SimpleNamespace(DataFrame=object)}
+INSIDE = {"ViewHandle": ("rows_in", "version", "get_at"), "Catalog": ("watch", "change")}
+"""What sessions and subscriptions call, with what the store gives them; what waits; what calls a function."""
+UNIMPORTED = {
+    "SparkSession": object,
+    "pd": SimpleNamespace(DataFrame=object),
+    "lmdb": SimpleNamespace(Transaction=list),
+}
 """What annotations name for type checkers only."""
 ENDS = ("close", "__exit__", "drop_table")
 """What is called last."""
@@ -123,7 +159,22 @@ class World:
             recording,
             db.verify(),
             db.status(),
+            *self.below(db),
             db,
+        ]
+
+    def below(self, db: everview.Database) -> list[object]:
+        """What is reached through ``db.store``, ``db.catalog`` and ``db.topology``."""
+        store, table = db.store, db.catalog.table("t")
+        return [
+            store.table(table),
+            store.log,
+            store.views,
+            store.metadata,
+            store.snapshot(),
+            db.topology,
+            db.catalog,
+            store,
         ]
 
     def close(self) -> None:
@@ -150,6 +201,7 @@ def members(one: object) -> list[str]:
     own = [name for name in dir(type(one)) if not name.startswith("_") or name in _SPECIAL - {"__init__"}]
     own = [name for name in own if getattr(object, name, None) is not getattr(type(one), name)]
     own = [name for name in own if name not in INSIDE.get(type(one).__name__, ())]
+    own = [name for name in own if not hasattr(inspect.getattr_static(type(one), name), _INTERNAL)]
     return sorted(own, key=lambda name: (name in ENDS, name))
 
 
@@ -206,6 +258,8 @@ def called(what: str, call: Callable[[], object]) -> None:
             found.rows()
         elif inspect.isgenerator(found):
             next(found, None)
+        elif isinstance(found, EmbeddedLease):
+            found.close()
     except StopIteration:
         assert "__next__" in what, what
     except InternalError as error:
@@ -465,6 +519,27 @@ def test_a_mistake_is_not_hidden() -> None:
     with pytest.raises(InternalError, match="please report it") as told:
         Thing().fails()
     assert isinstance(told.value.__cause__, KeyError)
+
+
+def test_errors_of_the_callers_own_code_pass(world: World) -> None:
+    def rows() -> Iterator[dict[str, object]]:
+        yield {"id": 70}
+        raise ValueError("the file is broken")
+
+    def change(draft: object) -> None:
+        raise LookupError("mine")
+
+    for call in (world.db.table("t").put_many, world.db.table("k").put_many, world.db.session().table("t").put_many):
+        with pytest.raises(ValueError, match="the file is broken"):
+            call(rows())
+    with pytest.raises(LookupError, match="mine"):
+        world.db.catalog.change(change)
+    assert world.db.table("t").get(70) is None
+
+
+def test_arguments_of_generators_are_checked_when_they_are_called() -> None:
+    with pytest.raises(TypeError, match="positional argument"):
+        Thing().rows(1)  # type: ignore[call-arg]
 
 
 def test_what_is_not_everviews_passes() -> None:

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from everview.boundary import fast, public
 from everview.catalog import documents
 from everview.catalog.definitions import Definitions
 from everview.catalog.documents import Head
@@ -52,6 +53,8 @@ class _Read:
     definitions: Definitions
 
 
+@public
+@fast
 class Catalog:
     """Tables, views, groups, epochs and quarantine of one store. Safe for many threads."""
 

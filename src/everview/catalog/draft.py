@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NoReturn, TypeAlias, TypeVar
 
+from everview.boundary import fast, public
 from everview.catalog import documents
 from everview.catalog.definitions import Definitions
 from everview.catalog.names import checked_name, fold
@@ -49,6 +50,8 @@ D = TypeVar("D", ViewDefinition, IndexDefinition, NamedQuery)
 M = TypeVar("M", ViewDefinition, IndexDefinition)
 
 
+@public
+@fast
 class Draft(Definitions):
     """Definitions that can be changed, and the documents that say how they were.
 

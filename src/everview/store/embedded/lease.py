@@ -12,7 +12,7 @@ import time
 import weakref
 from pathlib import Path
 
-from everview.boundary import translated
+from everview.boundary import fast, public, translated
 from everview.errors import LeaseTakenError
 
 _POLL = 0.01
@@ -41,6 +41,8 @@ def _is_locked(inode: str) -> bool:
     return any(words[5].rpartition(":")[2] == inode for words in held)
 
 
+@public
+@fast
 class EmbeddedLease:
     """A lease that is held until it is closed."""
 

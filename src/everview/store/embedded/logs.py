@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from everview.boundary import fast, public
 from everview.change import entries as names
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import DamagedEntryError, InputError, LogTrimmedError
@@ -33,6 +34,8 @@ TRIM_BLOCKS = 2_000
 READ_BLOCKS = 4096
 
 
+@public
+@fast
 class EmbeddedLog:
     """The logs of all nodes."""
 

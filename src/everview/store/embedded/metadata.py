@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from everview.boundary import fast, public
 from everview.errors import ConflictError
 from everview.store.embedded.core import Handle
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import DOCUMENT
 
 
+@public
+@fast
 class EmbeddedMetadata:
     """Named documents under one counter, in base.mdb."""
 

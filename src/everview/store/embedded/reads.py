@@ -15,6 +15,7 @@ from itertools import compress, islice
 import lmdb
 import pyarrow as pa
 
+from everview.boundary import fast, public
 from everview.change.types import INTEGERS, Kind
 from everview.store.contract import Bytes, Row
 from everview.store.embedded.codecs import MAX_KEY, TableCodecs
@@ -41,6 +42,8 @@ _CANONICAL: dict[Kind, type] = {
 an integer for a DOUBLE or a time in another zone, are read back from the key."""
 
 
+@public
+@fast
 class Reader:
     """Reads of one table, each in a transaction of its own, or all in the one of a snapshot, which is asked for
     every time and never kept: the snapshot may be closed meanwhile."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from everview.boundary import fast, public
 from everview.change.frontier import Frontier
 from everview.store.contract import Table
 from everview.store.embedded.backup import back_up
@@ -29,6 +30,8 @@ T = TypeVar("T")
 _DROP_ROWS = 10_000
 
 
+@public
+@fast
 class StoreSnapshot(EmbeddedSnapshot):
     """One version of views and base tables, readable until it is closed."""
 
@@ -45,6 +48,8 @@ class StoreSnapshot(EmbeddedSnapshot):
         return Reader(self._environment, self._codecs(table), self.base)
 
 
+@public
+@fast
 class EmbeddedStore:
     """A store in a directory. See :meth:`open`."""
 

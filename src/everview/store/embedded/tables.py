@@ -12,6 +12,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
+from everview.boundary import fast, internal, public
 from everview.errors import InputError
 from everview.store.contract import Row, Table
 from everview.store.embedded.codecs import TableCodecs
@@ -22,6 +23,8 @@ from everview.store.embedded.topology import EmbeddedTopology
 from everview.store.embedded.writes import Work, Writer
 
 
+@public
+@fast
 class EmbeddedTable:
     """One base table."""
 
@@ -71,6 +74,8 @@ class _Run:
     rows: list[Row] = field(default_factory=list)
 
 
+@public
+@fast
 class TableInBatch:
     """The writes of one table that a batch collects, in their order."""
 
@@ -111,6 +116,7 @@ class TableInBatch:
             self._works.append(last)
         return last
 
+    @internal
     def works(self) -> Iterator[Work]:
         for work in self._works:
             if not isinstance(work, _Run):
@@ -121,6 +127,8 @@ class TableInBatch:
                 yield self._writer.delete_many(self._codecs.intake.keys(work.rows))
 
 
+@public
+@fast
 class EmbeddedBatch:
     """Writes over several tables that take effect together when the ``with`` block ends,
     and not at all when it ends with an exception."""

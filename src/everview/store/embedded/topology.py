@@ -27,6 +27,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from everview.boundary import fast, internal, public
 from everview.change.frontier import Frontier
 from everview.errors import TopologyError
 from everview.store.contract import Region
@@ -147,6 +148,8 @@ def ends(transaction: Transaction, map_: Map) -> Frontier:
     return map_.closed | Frontier({node: last_sequence(transaction, map_, node) for node in map_.nodes})
 
 
+@public
+@fast
 class EmbeddedTopology:
     """Nodes and regions, read in any transaction and changed while clients write."""
 
@@ -155,6 +158,7 @@ class EmbeddedTopology:
         self._read = read
         self._known: tuple[bytes, Map] = (b"", Map((), (), Frontier(), Frontier(), 0))
 
+    @internal
     def current(self, transaction: Transaction) -> Map:
         """The topology as this transaction sees it."""
         version = transaction.get(_VERSION, b"")
@@ -232,6 +236,7 @@ class EmbeddedTopology:
 
         self._change(change)
 
+    @internal
     def mark_trimmed(self, transaction: Transaction, frontier: Frontier) -> None:
         """Remember, in the caller's transaction, what has been trimmed."""
         m = self.current(transaction)

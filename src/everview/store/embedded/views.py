@@ -12,6 +12,7 @@ from types import TracebackType
 
 import pyarrow as pa
 
+from everview.boundary import fast, public
 from everview.change.frontier import Frontier
 from everview.errors import SnapshotExpiredError
 from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Commit, Deletes, Lookup, Puts, Records, StateTable
@@ -25,6 +26,8 @@ from everview.store.embedded.single_reads import lookup, read_one
 from everview.store.embedded.snapshots import Core, close_everywhere, open_everywhere
 
 
+@public
+@fast
 class _Reads:
     """Reads of state tables through doors to the shards."""
 
@@ -57,6 +60,8 @@ class _Reads:
             return committed_in(txn, group)
 
 
+@public
+@fast
 class EmbeddedSnapshot(_Reads):
     """One version of the whole store, readable until it is closed."""
 
@@ -100,6 +105,8 @@ class EmbeddedSnapshot(_Reads):
         self.close()
 
 
+@public
+@fast
 class EmbeddedViews(_Reads):
     """Versioned tables of an embedded store and the epochs that move them."""
 
