@@ -452,6 +452,8 @@ MARKERS: dict[str, bytes] = {
     "nested": b"[" * 100_000,
     "nested settings": b'{"everview": 1, "settings": ' + b'{"a":' * 50_000,
     "a long number": b'{"everview": ' + b"9" * 10_000 + b"}",
+    "no id": b'{"everview": 2, "settings": {}}',
+    "a number as id": b'{"everview": 2, "id": 7, "settings": {}}',
     "not UTF-8": b"\xff\xfe",
     "cut": b'{"everview": 1, "settings": {"shards"',
 }
@@ -467,17 +469,66 @@ def test_a_damaged_marker(tmp_path: Path, kind: str) -> None:
             everview.open(tmp_path / "store", create=create)
 
 
-def test_a_directory_in_the_place_of_a_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["everview.json", "lock", "durable", "base.mdb", "state-1.mdb"])
+def test_a_directory_or_a_pipe_in_the_place_of_a_file(tmp_path: Path, name: str) -> None:
+    """A pipe that nobody writes to would be waited for for ever."""
     everview.open(tmp_path / "store").close()
-    names = ("everview.json", "lock")
-    for name in names:
-        entry = tmp_path / "store" / name
-        entry.rename(tmp_path / "aside")
-        entry.mkdir()
-        called(f"open with a directory {name}", lambda: everview.open(tmp_path / "store").close())
-        shutil.rmtree(entry)
-        (tmp_path / "aside").rename(entry)
+    entry = tmp_path / "store" / name
+    entry.rename(tmp_path / "aside")
+    for make, remove in ((entry.mkdir, entry.rmdir), (lambda: os.mkfifo(entry), entry.unlink)):
+        make()
+        for create in (True, False):
+            with pytest.raises(NotAStoreError, match=f"{name} is (not a file|missing)"):
+                everview.open(tmp_path / "store", create=create)
+        remove()
+    (tmp_path / "aside").rename(entry)
     everview.open(tmp_path / "store").close()
+
+
+def test_a_pipe_in_the_place_of_a_plan(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "creating.json")
+    with pytest.raises(NotAStoreError, match="is not a store"):
+        everview.open(tmp_path)
+
+
+def test_a_store_that_cannot_be_opened_leaves_no_file_open(tmp_path: Path) -> None:
+    """A process may have so many open files and no more, whichever of the store's comes last."""
+    everview.open(tmp_path / "store").close()
+    with without_gaps():
+        before = open_files()
+        failed = sum(cannot_be_opened(tmp_path / "store", max(before) + 1 + more) for more in range(30))
+        assert open_files() == before
+    assert 10 < failed < 30
+    everview.open(tmp_path / "store").close()
+
+
+def cannot_be_opened(path: Path, files: int) -> bool:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, hard))
+    try:
+        everview.open(path).close()
+    except StoreError:
+        return True
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return False
+
+
+def open_files() -> set[int]:
+    return {int(entry.name) for entry in list(Path("/proc/self/fd").iterdir()) if entry.exists()}
+
+
+@contextmanager
+def without_gaps() -> Iterator[None]:
+    """The next file that is opened has the highest number."""
+    opened = [os.open(os.devnull, os.O_RDONLY)]
+    while opened[-1] < max(open_files()):
+        opened.append(os.open(os.devnull, os.O_RDONLY))
+    try:
+        yield
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
 
 
 def test_a_lease_that_cannot_be_written(world: World) -> None:

@@ -60,6 +60,7 @@ def survey(directory: Path) -> Finding:
     """What the directory holds. What is neither a store nor a place for one is refused."""
     names = _entries(directory)
     if layout.MARKER in names:
+        _require_files(directory, layout.MARKER, layout.LOCK, layout.DURABLE)
         return Finding.STORE
     planned = _planned(directory) if CREATING in names else None
     if planned is None:
@@ -114,6 +115,14 @@ def remove_interrupted(directory: Path) -> None:
     tidy(directory)
 
 
+def _require_files(directory: Path, *names: str) -> None:
+    """Refuse what is no file in the place of one: opening a pipe would wait for ever."""
+    for name in names:
+        path = directory / name
+        if path.exists() and not path.is_file():
+            raise NotAStoreError(f"{path} is not a file", detail="nothing was changed", hint=layout.RESTORE)
+
+
 def _entries(directory: Path) -> set[str]:
     try:
         return {entry.name for entry in directory.iterdir()}
@@ -128,6 +137,8 @@ def _entries(directory: Path) -> set[str]:
 def _planned(directory: Path) -> frozenset[str] | None:
     """The files that a creation wrote down, or None if the file is somebody else's. A creation that was killed
     before it wrote anything down leaves an empty file, and no other."""
+    if not _is_plain(directory / CREATING):
+        return None
     try:
         text = (directory / CREATING).read_text("utf-8")
         names = json.loads(text)["creating"] if text else []

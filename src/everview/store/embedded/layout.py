@@ -32,8 +32,9 @@ from pathlib import Path
 from everview.errors import InputError, NewerFormatError, NotAStoreError, StoreError
 
 FORMAT = 2
-"""Since 2 every file carries the identity of its store. A store of format 1 becomes one of format 2 when it is
-opened."""
+_IDENTIFIED = 2
+"""Since this format every file carries the identity of its store. A store of format 1 becomes one of format 2 when
+it is opened."""
 MARKER = "everview.json"
 NEW_MARKER = MARKER + ".new"
 RESTORE = "restore the file from a backup"
@@ -119,7 +120,9 @@ def read_marker(directory: Path) -> Marker | None:
         raise _damaged(directory, str(error)) from error
     if any(type(getattr(found, field.name)) is not type(field.default) for field in fields(found)):
         raise _damaged(directory, f"it cannot be a store with {found}")
-    return Marker(found, str(store_id), written)
+    if type(store_id) is not str or (written >= _IDENTIFIED and not store_id):
+        raise _damaged(directory, f"{store_id!r} is not the id of a store")
+    return Marker(found, store_id, written)
 
 
 def _damaged(directory: Path, why: str) -> NotAStoreError:
