@@ -139,7 +139,7 @@ def _is_theirs(error: Exception, function: Callable[..., Any], arguments: tuple[
     trace = error.__traceback__
     if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
         return True
-    ours = {*_OURS, function.__module__.partition(".")[0]}
+    ours = {*_OURS, (function.__module__ or "").partition(".")[0]}
     return any(package not in ours and package not in sys.stdlib_module_names for package in _packages(trace))
 
 
