@@ -101,9 +101,9 @@ def worded(
 
 
 def refuse_foreign(words: str, namespace: Namespace, *, allow_volatile: bool = False) -> None:
-    """Raise where words are more than one query, or read what is no table or view, as :func:`worded` does. TUMBLE and
-    HOP, which DuckDB does not have, may stand in them."""
-    _read(words, namespace, words, 0, allow_volatile, TABLE_FUNCTIONS | {"tumble", "hop"})
+    """Raise where words are more than one query, or read what is no table or view, as :func:`worded` does. What
+    Everview has operators of its own for may stand in them."""
+    _read(words, namespace, words, 0, allow_volatile, is_planned=True)
 
 
 def _read(
@@ -112,12 +112,12 @@ def _read(
     text: str,
     start: int,
     allow_volatile: bool,
-    functions: frozenset[str] = TABLE_FUNCTIONS,
+    is_planned: bool = False,
 ) -> tuple[Json, _Reading]:
     tree = parse_tree(words)
     if tree is None:
         raise error_at(SqlError, text, start, "DuckDB does not read a query in these words")
-    found = _Reading(namespace, text, start, allow_volatile, functions=functions)
+    found = _Reading(namespace, text, start, allow_volatile, is_planned)
     found.visit(tree)
     found.refuse_keywords()
     return tree, found
@@ -140,6 +140,9 @@ class _Reading:
     text: str
     start: int
     allow_volatile: bool
+    is_planned: bool = False
+    """Whether Everview evaluates the query with operators of its own: TUMBLE and HOP, which DuckDB does not have, and
+    as-of joins, from which it may not return."""
     uses: dict[str, Relation] = field(default_factory=dict)
     named: dict[str, Relation] = field(default_factory=dict)
     keywords: list[Json] = field(default_factory=list)
@@ -148,7 +151,6 @@ class _Reading:
     """Named queries that are being read."""
     qualified: bool = False
     """Whether a table is named with its schema."""
-    functions: frozenset[str] = TABLE_FUNCTIONS
 
     def visit(self, tree: Json) -> None:
         defined = set(_with_names(tree))
@@ -159,7 +161,7 @@ class _Reading:
                 self._table_function(node)
             elif node.get("type") == "SHOW_REF":
                 raise self._error(node, "a view reads tables and views", hint="write SELECT …")
-            elif node.get("ref_type") == "ASOF" and node.get("join_type") in ("RIGHT", "FULL"):
+            elif not self.is_planned and node.get("ref_type") == "ASOF" and node.get("join_type") in ("RIGHT", "FULL"):
                 raise self._error(
                     node,
                     "an as-of RIGHT or FULL join cannot be evaluated as it stands",
@@ -220,7 +222,7 @@ class _Reading:
 
     def _table_function(self, node: Json) -> None:
         name = str(node["function"]["function_name"]).lower()
-        if name not in self.functions:
+        if name not in TABLE_FUNCTIONS and not (self.is_planned and name in ("tumble", "hop")):
             raise self._error(
                 node,
                 f"{name}() cannot be read from",
