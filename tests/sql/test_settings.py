@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import os
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -97,13 +96,13 @@ def test_what_does_not_fit_into_memory_goes_where_only_its_user_can_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    home = tmp_path / f"everview-{os.geteuid()}"
     with connect(memory_limit="60MB") as connection:
         numbers = "SELECT row_number() OVER (ORDER BY hash(range)) AS n FROM range(5_000_000)"
         assert connection.execute(f"SELECT max(n) FROM ({numbers})").fetchall() == [(5_000_000,)]
-        assert stat.S_IMODE(home.stat().st_mode) == 0o700 and len(list(home.iterdir())) == 1
-    assert not list(home.iterdir())
-    home.chmod(0o755)
+        (home,) = tmp_path.iterdir()
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700 and len(list(home.glob("duckdb-*"))) == 1
+    assert not list(home.glob("duckdb-*"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     with connect() as connection:
         assert connection.execute("SELECT current_setting('temp_directory')").fetchall() == [("",)]
 

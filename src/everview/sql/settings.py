@@ -13,7 +13,7 @@ No setting changes what an expression means:
 | ``threads`` | one, the caller's: Spark's tasks are the parallelism |
 | ``async_threads`` | none: a database with threads of its own can neither be used nor closed after a fork |
 | ``arrow_lossless_conversion`` | types such as HUGEINT and UUID cross into Arrow as themselves |
-| ``temp_directory`` | what does not fit into memory goes to a directory of this user alone |
+| ``temp_directory`` | what does not fit into memory goes to the private directory of this process |
 | the rest | nothing outside is read, written, installed, loaded, or found among Python's variables |
 
 No other place connects to DuckDB, and no connection can be set otherwise once it is made: stored definitions are
@@ -30,14 +30,14 @@ from __future__ import annotations
 import atexit
 import os
 import secrets
-import stat
-import tempfile
 import weakref
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
 import duckdb
+
+from everview.scratch import scratch_of_process
 
 Setting: TypeAlias = str | bool | int
 
@@ -70,16 +70,12 @@ def connect(spill: Path | None = None, **more: Setting) -> duckdb.DuckDBPyConnec
 
 
 def _spill_directory() -> str:
-    """A new name in a directory that nobody else can enter, for DuckDB to make and remove when it needs it; none
-    where another user has taken that directory."""
-    home = Path(tempfile.gettempdir()) / f"everview-{os.geteuid()}"
+    """A new name in the private directory of this process, for DuckDB to make when it needs it; none where no
+    directory can be made."""
     try:
-        home.mkdir(mode=0o700, exist_ok=True)
-        found = home.lstat()
+        return str(scratch_of_process() / f"duckdb-{secrets.token_hex(8)}")
     except OSError:
         return ""
-    own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
-    return str(home / secrets.token_hex(8)) if own else ""
 
 
 class Closing(Protocol):
