@@ -5,15 +5,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
 import re
-import resource
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ import everview
 from everview import errors
 from everview.errors import EverviewError
 from everview.maintain import Plans
+from tests.full_disk import full_disk
 
 PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
 ENTRY = re.compile(r"^```python\n(.*?)^```\n\n^```text\n(.*?)^```", re.M | re.S)
@@ -51,15 +51,9 @@ def beginnings() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8").partition("\n## ")[0], flags=re.M | re.S)
 
 
-@contextlib.contextmanager
-def disk_is_full() -> Iterator[None]:
+def disk_is_full() -> AbstractContextManager[None]:
     """No file of this process may grow."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    return full_disk(1 << 16)
 
 
 class World:

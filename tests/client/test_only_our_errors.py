@@ -29,6 +29,7 @@ from everview.change.types import BIGINT
 from everview.errors import EverviewError, InputError, InternalError, NotAStoreError, StoreError, StoreFullError
 from everview.store.contract import BagRows, StateTable, Table
 from everview.store.embedded.lease import EmbeddedLease
+from tests.full_disk import full_disk
 
 BAD: dict[str, object] = {
     "None": None,
@@ -408,16 +409,6 @@ def test_a_directory_that_cannot_be_written(world: World) -> None:
         everything(world)
     finally:
         world.place.chmod(0o700)
-
-
-@contextmanager
-def full_disk(most: int) -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("most", [0, 1 << 16])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from everview.errors import InputError, NotAStoreError, StoreError, StoreFullErr
 from everview.store.embedded import backup, durability
 from everview.store.embedded.inspection import inspect_files
 from tests.faults.processes import Nursery, Victim
+from tests.full_disk import full_disk
 
 CLIENTS = 3
 BACKUPS = 6
@@ -249,19 +248,9 @@ def test_what_comes_to_the_target_meanwhile_stays(place: Path, tmp_path: Path, m
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "shop"]
 
 
-@contextmanager
-def full_disk() -> Iterator[None]:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 14, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 def test_a_full_disk_leaves_nothing(place: Path, tmp_path: Path) -> None:
     with everview.open(place) as db:
-        with full_disk(), pytest.raises(StoreFullError):
+        with full_disk(1 << 14), pytest.raises(StoreFullError):
             db.backup(tmp_path / "copy")
         assert [path.name for path in tmp_path.iterdir()] == ["shop"]
         db.backup(tmp_path / "copy")
