@@ -18,7 +18,7 @@ import everview
 from everview.errors import StoreError
 
 FORK = multiprocessing.get_context("fork")
-PATIENCE = 60
+PATIENCE = 300
 """Seconds after which a child that hangs ends itself, with an error."""
 
 
