@@ -226,11 +226,11 @@ class ViewHandle:
         rounds = Rounds(f"view {self._asked} is defined anew again and again, and cannot be read", ends)
         while True:
             known = self._now()
-            rounds.changed(known.counter)
             found = self._freshness.version([known.rows.view], goal, ends)
             if self._views.store.metadata.version() == known.counter:
                 return found
             found.snapshot.close()
+            rounds.changed(known.counter)
 
     def _opened(self, asked: Asked) -> Snapshot:
         return self.version(self._freshness.goal(asked), asked.ends).snapshot
