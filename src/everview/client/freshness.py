@@ -164,12 +164,14 @@ class Freshness:
                 with self._maintainer.lease():
                     self._maintainer.recover(ends)
                     self._maintainer.advance(group, goal | self.store.views.committed(group).frontier, ends)
-                    self._require_views(group)
-                    rounds.changed(standing(self.store, [group]))
+                    if not self.reached(group, goal):
+                        self._require_views(group)
+                        rounds.changed(standing(self.store, [group]))
             except LeaseTakenError:
                 rounds.pause(POLL)
             except DeadlineError:
-                rounds.check()
+                if not self.reached(group, goal):
+                    rounds.check()
 
     def _missing(self, group: str, goal: Frontier) -> str:
         reached = self.store.views.committed(group).frontier
