@@ -30,7 +30,8 @@ from everview.store.embedded.creation import (
     survey,
     tidy,
 )
-from everview.store.embedded.durability import MODES, Cut, Durability, locked, recover, upgrade
+from everview.store.embedded.cut import Cut
+from everview.store.embedded.durability import MODES, Durability, locked, recover, upgrade
 from everview.store.embedded.environment import FULL_SIZE, SMALLEST, Environment, Transaction
 from everview.store.embedded.forking import detach_reader_tables
 from everview.store.embedded.identity import write_identity
