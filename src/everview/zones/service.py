@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from everview.catalog import Catalog, GroupKind, ViewStatus
 from everview.change.frontier import Frontier
-from everview.errors import EverviewError, LeaseTakenError
+from everview.errors import EverviewError, InternalError, LeaseTakenError, StoreError
 from everview.maintain.asks import ask
 from everview.maintain.keeper import Keeper
 from everview.maintain.maintainer import LEASE
@@ -276,10 +276,14 @@ def _end(spark: SparkSession) -> None:
         spark.stop()
 
 
+_UNFORESEEN = (EverviewError, StoreError, InternalError)
+"""Errors that say only where something failed; what is known to last has a class of its own."""
+
+
 def _may_pass(error: EverviewError, failures: int) -> bool:
-    """Whether another attempt is worth it. What Spark itself could not do (start a Python process in time, say)
-    is not told apart from what it never will: that is tried a few times."""
-    return error.retryable or (type(error) is EverviewError and failures < ATTEMPTS)
+    """Whether another attempt is worth it. What Spark itself or the operating system could not do (start a Python
+    process in time, say) is not told apart from what they never will: that is tried a few times."""
+    return error.retryable or (type(error) in _UNFORESEEN and failures < ATTEMPTS)
 
 
 @contextmanager
