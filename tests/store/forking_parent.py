@@ -16,6 +16,7 @@ from pathlib import Path
 
 import everview
 from everview.errors import StoreError
+from everview.store.embedded import EmbeddedStore
 
 FORK = multiprocessing.get_context("fork")
 PATIENCE = 300
@@ -72,7 +73,6 @@ def with_the_store_open(path: Path) -> None:
 
     def touch() -> None:
         refused(
-            lambda: everview.open(path),
             lambda: table.get(1),
             lambda: table.put({"k": 1, "g": 1}),
             lambda: table.scan().rows(),
@@ -89,7 +89,23 @@ def with_the_store_open(path: Path) -> None:
     def work_elsewhere() -> None:
         use(path.parent / "of the child").close()
 
-    for name, work in (("nothing", lambda: None), ("lets go", let_go), ("touches", touch), ("other", work_elsewhere)):
+    def open_the_same() -> None:
+        everview.open(path).close()
+        let_go()
+        with everview.open(path) as own:
+            assert own.sql("SELECT sum(n) FROM n").rows() == [(100,)]
+            own.flush()
+            assert own.verify().right
+        refused(lambda: table.get(1), db.flush)
+
+    works = {
+        "nothing": lambda: None,
+        "lets go": let_go,
+        "touches": touch,
+        "other": work_elsewhere,
+        "same": open_the_same,
+    }
+    for name, work in works.items():
         forked(f"open, {name}, sys.exit", work, sys.exit)
         forked(f"open, {name}, _exit", work, os._exit)
         process = FORK.Process(target=work)
@@ -105,6 +121,53 @@ def with_the_store_open(path: Path) -> None:
     held.close()
     snapshot.close()
     db.flush()
+    assert db.verify().right
+    db.close()
+
+
+def with_a_store_each(path: Path) -> None:
+    """Parent and children write to one store at once, and none frees the slot of a reader that another has."""
+    db = use(path)
+    snapshot, inherited = db.snapshot(), db.snapshot()
+    before = [(100,)]
+
+    def work() -> None:
+        nonlocal inherited
+        own = everview.open(path)
+        held = own.snapshot()
+        assert held.sql("SELECT sum(n) FROM n").rows() == before
+        del inherited
+        gc.collect()
+        os.write(ready[1], b"1")
+        for number in range(200):
+            own.table("t").put({"k": os.getpid() * 1000 + number, "g": 1})
+        own.flush()
+        assert held.sql("SELECT sum(n) FROM n").rows() == before
+        assert len(held.sql("SELECT * FROM t").rows()) == 100
+        os.write(ready[1], b"2")
+        os.read(go_on[0], 1)
+        assert held.sql("SELECT sum(n) FROM n").rows() == before
+        assert len(held.sql("SELECT * FROM t").rows()) == 100
+
+    ready, go_on = os.pipe(), os.pipe()
+    children = [FORK.Process(target=work) for _ in range(3)]
+    for child in children:
+        child.start()
+    reported = 0
+    while reported < 2 * len(children) and any(child.is_alive() for child in children):
+        reported += len(os.read(ready[0], 1))
+    assert isinstance(db.store, EmbeddedStore)
+    dead = sum(environment._env.reader_check() for environment in db.store._core.environments)
+    assert dead == 0, "all readers live"
+    for number in range(200):
+        db.table("t").put({"k": -1 - number, "g": 2})
+    os.write(go_on[1], b"123")
+    for child in children:
+        child.join()
+        print("each", child.exitcode, flush=True)
+    assert snapshot.sql("SELECT sum(n) FROM n").rows() == before
+    db.flush()
+    assert db.sql("SELECT sum(n) FROM n").rows() == [(900,)]
     assert db.verify().right
     db.close()
 
@@ -146,6 +209,7 @@ def while_others_work(path: Path) -> None:
         thread.start()
     for number in range(4):
         forked(f"busy {number}", lambda: use(path.parent / "of the child").close(), os._exit)
+        forked(f"busy {number}, same", lambda: everview.open(path).close(), os._exit)
     ended.set()
     for thread in threads:
         thread.join()

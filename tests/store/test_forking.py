@@ -1,4 +1,5 @@
-"""Children that are forked off a process with views: they work on stores of their own, and end as they should.
+"""Children that are forked off a process with views: they open stores, also those of
+the parent, and end as they should.
 
 As with multiprocessing's default start method, gunicorn's preload_app and Celery's prefork.
 """
@@ -14,7 +15,13 @@ SCRIPT = Path(__file__).with_name("forking_parent.py")
 
 @pytest.mark.parametrize(
     ("what", "children"),
-    [("with_the_store_open", 12), ("with_the_store_closed", 7), ("while_others_work", 4), ("lease_is_given_back", 1)],
+    [
+        ("with_the_store_open", 15),
+        ("with_a_store_each", 3),
+        ("with_the_store_closed", 7),
+        ("while_others_work", 8),
+        ("lease_is_given_back", 1),
+    ],
 )
 def test_forked_children(tmp_path: Path, what: str, children: int) -> None:
     ended = subprocess.run(

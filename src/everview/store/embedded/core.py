@@ -33,9 +33,8 @@ from everview.store.embedded.creation import (
 from everview.store.embedded.cut import Cut
 from everview.store.embedded.durability import MODES, Durability, locked, recover, upgrade
 from everview.store.embedded.environment import FULL_SIZE, SMALLEST, Environment, Transaction
-from everview.store.embedded.forking import detach_reader_tables
+from everview.store.embedded.forking import detach_reader_tables, forget_open_files
 from everview.store.embedded.identity import write_identity
-from everview.store.embedded.refusals import forked
 from everview.store.embedded.times import Times
 from everview.store.embedded.topology import found_topology
 
@@ -132,8 +131,6 @@ def acquire(directory: Path, settings: layout.Settings | None, map_size: int = F
         if settings is not None:
             make_directory(directory)
         directory = directory.resolve()
-        if directory in _inherited:
-            raise forked(directory)
         core = _open.get((os.getpid(), directory))
         if core is None or core.durability.gone:  # whoever has the one that is gone keeps it
             core = _open_files(directory, settings, map_size)
@@ -197,17 +194,14 @@ def _create(directory: Path, settings: layout.Settings, map_size: int) -> Core:
     return core
 
 
-_inherited: set[Path] = set()
-"""Stores that were open when this process was forked off."""
-
-
 def _abandon_after_fork() -> None:
     """What the parent has open is of no use here. It is kept for good: closing its files would release locks
     that this process takes on them later, if it opens the store itself."""
     global _guard
     _guard = threading.RLock()
+    if _cores:
+        forget_open_files()
     for core in list(_cores):
-        _inherited.add(core.directory)
         core.abandon()
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(core))
     _open.clear()

@@ -1,17 +1,22 @@
 """What a forked child does with the LMDB files of its parent.
 
 One sentence: the child's view of the table of readers becomes a copy of its own, so that nothing it does
-there, not even the destructor of a transaction, reaches the parent.
+there, not even the destructor of a transaction, reaches the parent; and it may open the same files itself.
 
 LMDB keeps that table in shared memory, the map of ``….mdb-lock``. A transaction that is destroyed frees its
 slot there, whichever process destroys it. A child inherits every transaction that the parent has open, in
 snapshots, in scans that are under way, in the pins of its durable point, and destroys them when it ends or
 collects garbage: the parent would lose its slots, and with them the pages it reads.
+
+A file must be open once per process only, since its locks belong to the process and go when any of its
+descriptors is closed. The child has no locks of its parent's, and its inherited descriptors are never closed: it may
+open the file as any other process may. The lmdb package would refuse that, by a set of open files that a fork copies.
 """
 
 from __future__ import annotations
 
 import ctypes
+import importlib
 import mmap
 import os
 from collections.abc import Iterable, Iterator
@@ -31,6 +36,21 @@ def detach_reader_tables(files: Iterable[Path]) -> None:
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED
         if libc.mmap(start, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0) == start:
             ctypes.memmove(start, content, size)
+
+
+def forget_open_files() -> None:
+    """Let this process open the files that its parent had open: what the lmdb package knows an open file
+    by gets the number of the process that opens it. A version that knows them otherwise goes on refusing them."""
+    try:
+        known = importlib.import_module("lmdb._envid")
+        identity = known.env_keys
+    except (ImportError, AttributeError):
+        return
+
+    def identity_here(path: object, subdir: object) -> tuple[object, ...]:
+        return tuple((os.getpid(), key) for key in identity(path, subdir))
+
+    known.env_keys = identity_here  # type: ignore[attr-defined]
 
 
 def _maps_of(tables: set[bytes]) -> Iterator[tuple[int, int]]:

@@ -14,8 +14,8 @@ def closed(directory: Path) -> StoreError:
 def forked(directory: Path) -> StoreError:
     return StoreError(
         f"the store in {directory} was opened by the process that this one was forked from",
-        detail="LMDB cannot be carried over a fork",
-        hint="close the store before the fork, or open it only after; or start processes with the spawn method",
+        detail="an open store cannot be carried over a fork",
+        hint="open it in this process with everview.open",
     )
 
 
