@@ -38,7 +38,8 @@ from pathlib import Path
 
 SCRATCH = "everview-scratch-"
 DEMO = "everview-demo-"
-_PREFIXES = (SCRATCH, DEMO)
+BACKUP = ".everview-backup-"
+_PREFIXES = (SCRATCH, DEMO, BACKUP)
 _OWNER = ".owner"
 PATIENCE = 10.0
 """Seconds that a process which was killed may take to end."""
@@ -67,6 +68,11 @@ class Scratch:
         if found is not None:
             (self.path / _OWNER).unlink(missing_ok=True)
             os.close(found[2][1])
+
+    def keep_as(self, path: Path) -> None:
+        """Leave the directory to the user, under another name."""
+        self.path = self.path.rename(path)  # fails if anything but an empty directory is there
+        self.keep()
 
 
 def _give_back(path: Path, lock: int, process: int) -> None:

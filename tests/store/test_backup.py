@@ -268,6 +268,8 @@ def test_a_killed_backup_is_no_store(place: Path, nursery: Nursery, tmp_path: Pa
     with judged(place) as db:
         db.backup(target)
     judged(target).close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", place.name], "the next one tidies up"
+    assert not (target / ".owner").exists()
 
 
 def test_a_closed_store(place: Path, tmp_path: Path) -> None:

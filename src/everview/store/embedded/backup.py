@@ -9,14 +9,16 @@ and maintainers go on meanwhile, and LMDB reads nothing for it, so their maps ma
 
 ::
 
-    .shop-1.partial-3f…      made next to the place of the backup
+    .everview-backup-3f…     made next to the place of the backup
+        .owner               locked by its process, and the last to be removed
         base.mdb …           copied; meta page of the cut, stamp of the backup
         durable              the durable point of the cut
         lock                 empty
         everview.json        from here on it is a store
     shop-1                   renamed to
 
-A process may be killed at any of these steps: the place of the backup has a whole store or nothing. The stamp is
+A process may be killed at any of these steps: the place of the backup has a whole store or nothing, and the next backup
+in the same directory removes what is left (:mod:`everview.scratch`). The stamp is
 new, so that files of the store and of its backup that get mixed up are recognized when they are opened
 (identity.py).
 """
@@ -24,12 +26,11 @@ new, so that files of the store and of its backup that get mixed up are recogniz
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from pathlib import Path
 
 from everview.boundary import translated
 from everview.errors import InputError
+from everview.scratch import BACKUP, Scratch
 from everview.store.embedded import layout
 from everview.store.embedded.core import Core
 from everview.store.embedded.durability import boot_id
@@ -41,14 +42,13 @@ from everview.store.embedded.points import NO_STAMP, TAG, Point, Stamp, read_poi
 def back_up(core: Core, target: Path) -> int:
     """Copy the store to a place where nothing is, and return the number of bytes."""
     target = _free_place(core.directory, target)
-    partial = target.with_name(f".{target.name}.partial-{secrets.token_hex(8)}")
     try:
-        partial.mkdir(mode=0o700)
+        partial = Scratch(target.parent, BACKUP)
         try:
-            size = _fill(core, partial)
-            partial.rename(target)  # fails if anything but an empty directory is there meanwhile
+            size = _fill(core, partial.path)
+            partial.keep_as(target)
         except BaseException:
-            shutil.rmtree(partial, ignore_errors=True)
+            partial.close()
             raise
         layout.sync_directory(target.parent)
     except OSError as error:
