@@ -108,7 +108,6 @@ def recomputed(view: str, query: str, size: int, seed: int = 0) -> Cost:
     base = Base.of(view, size, seed)
     rng = np.random.default_rng([seed, size])
     with connect() as connection:
-        connection.execute("SET threads = 1")
         for number, part in enumerate(base.loads(rng)):
             for table, rows in part.items():
                 into = f"CREATE TABLE {table} AS" if number == 0 else f"INSERT INTO {table}"

@@ -15,10 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 
 from bench.workloads.tpch import CORPUS, Refresh
-from everview.sql.settings import SETTINGS, connect
+from everview.sql.settings import SETTINGS
 
 _OPTIMIZERS = "disabled_optimizers"
 
@@ -27,12 +28,11 @@ class Copy:
     """TPC-H's tables in a database of DuckDB's, in memory."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
-        self._connection = connect()
+        self._connection = duckdb.connect(":memory:", config={**SETTINGS, "enable_external_access": True})
+        self._connection.execute("SET TimeZone = 'UTC'")
         self._connection.execute(CORPUS.schema_text)
-        for (
-            name,
-            path,
-        ) in files.items():  # without its primary key: no query uses the index, and every change pays for it
+        for name, path in files.items():
+            # without its primary key: no query uses the index, and every change pays for it
             self._connection.execute(f"CREATE TABLE plain AS FROM {name}; DROP TABLE {name}")
             self._connection.execute(f"ALTER TABLE plain RENAME TO {name}")
             self._connection.execute(f"INSERT INTO {name} BY NAME FROM read_parquet('{path}')")

@@ -23,16 +23,22 @@ def reasons(db: everview.Database) -> list[tuple[tuple[str, ...], str]]:
         return [(one.views, one.reason) for one in found]
 
 
-@pytest.mark.parametrize("greatest", ["max(n)", "finalize(max(n) EXPORT_STATE)"])
-def test_a_recursion_without_an_end_is_given_up_at_a_flush(tmp_path: Path, greatest: str) -> None:
+@pytest.mark.parametrize(
+    ("greatest", "verbatim", "left"), [("max(n)", False, [(None,)]), ("finalize(max(n) EXPORT_STATE)", True, [])]
+)
+def test_a_recursion_without_an_end_is_given_up_at_a_flush(
+    tmp_path: Path, greatest: str, verbatim: bool, left: list[tuple[None]]
+) -> None:
+    """Its rows are quarantined. An aggregate over them is one over nothing; a query in the user's own words is one
+    with them."""
     with everview.open(tmp_path / "store", durability="none") as db:
         db.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, most BIGINT); INSERT INTO t VALUES (1, 3)")
         db.sql(f"CREATE MATERIALIZED VIEW v WITH (recursion_limit = 50) AS {STEPS.format(greatest=greatest)}")
-        assert db.catalog.view("v").verbatim or greatest == "max(n)"
+        assert db.catalog.view("v").verbatim == verbatim
         assert db.sql("SELECT n FROM v").rows() == [(3,)]
         db.sql("UPDATE t SET most = 1000000000000 WHERE id = 1; FLUSH")
         assert reasons(db) == [(("v",), "no end after 50 rounds")]
-        assert db.sql("SELECT n FROM v").rows() == []
+        assert db.sql("SELECT n FROM v").rows() == left
         db.sql("UPDATE t SET most = 4 WHERE id = 1; FLUSH")
         assert db.sql("SELECT n FROM v").rows() == [(4,)]
         assert reasons(db) == []

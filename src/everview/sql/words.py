@@ -202,7 +202,7 @@ class _Reading:
             if fold(name) not in defined:
                 raise self._error(node, f"there is no table or view {name}")
             return
-        if schema and fold(name) in defined:
+        if schema and fold(name) in defined and not self.is_planned:
             raise self._error(
                 node,
                 f"{schema}.{name} cannot be evaluated as it stands",
