@@ -1,7 +1,7 @@
 # Everything a developer or CI runs. `make test` on a bare Debian machine installs what it needs first.
 
 VENV ?= .venv
-JOBS ?= auto
+JOBS ?= $(shell echo $$(( $$(nproc) + 1 )))
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
@@ -23,7 +23,7 @@ java:
 demo: setup ## a shop with five views on Spark under a live writer; the pipeline is killed, every row is checked
 	$(BIN)/everview demo
 
-test: setup ## all tests, on all cores, and small experiments (PYTEST='-k name' for some, JOBS=0 for one after another)
+test: setup ## all tests, on all cores and one more (many wait for Java), and small experiments (PYTEST='-k name' for some, JOBS=0 for one after another)
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PYTEST)
 	$(if $(PYTEST),,$(BIN)/python -m bench --quick)
 

@@ -1,4 +1,4 @@
-"""What all tests share: how hypothesis draws, and a Spark session.
+"""What all tests share: how hypothesis draws, a Spark session, and which tests come first.
 
 Hypothesis draws the same examples every time, and none of them is too slow.
 
@@ -26,6 +26,22 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("everview")
+
+
+LONG = (
+    "faults/test_campaign.py",
+    "zones/test_service.py",
+    "zones/test_connect.py",
+    "zones/test_cluster.py",
+    "cli/test_demo.py",
+    "zones/test_leftovers.py",
+    "zones/test_live.py",
+)
+"""Tests of minutes, which begin first: nobody waits for the last of them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.partition("::")[0].endswith(LONG))
 
 
 @pytest.fixture(scope="module")

@@ -118,6 +118,8 @@ class Campaign:
         self._free = False
         """Whether writers go on although the views do not follow."""
         self._visitors = 0
+        self._writers_ahead = 0
+        """Writers that were replaced before it was seen which kill was theirs: two may die at the same time."""
         self._group: Sequence[Kill] = ()
 
     # -------------------------------------------------------------- the whole of it
@@ -271,7 +273,8 @@ class Campaign:
         while waiting:
             for kill in list(waiting):
                 if kill.point is None:
-                    happened = self._ticks >= started + kill.count and self._kill_now(kill)
+                    alone = kill.who != "writer" or not any(other.point for other in waiting if other.who == "writer")
+                    happened = alone and self._ticks >= started + kill.count and self._kill_now(kill)
                 else:
                     if kill.point not in laid:
                         self.tokens.lay(kill.point, kill.count)
@@ -298,7 +301,10 @@ class Campaign:
             kill_all([self._driver.victim.process])
             return True
         if kill.who == "writer":
-            kill_all([self.rng.choice(list(self.writers.values())).process])
+            living = [victim for victim in self.writers.values() if not victim.is_dead()]
+            if not living:
+                return False
+            kill_all([self.rng.choice(living).process])
             return True
         spotted = self._driver.spotted()
         found = {"worker": spotted.workers, "source": spotted.sources, "executor": spotted.executors}[kill.who]
@@ -314,8 +320,9 @@ class Campaign:
             self._driver.sources_died += 1
         elif kill.who == "writer":
             dead: list[int] = []
-            while not dead:
+            while not dead and not self._writers_ahead:
                 dead = [writer for writer, victim in self.writers.items() if victim.is_dead()]
+            self._writers_ahead += len(dead) - 1
             for writer in dead:
                 self._learn(writer, self.writers[writer].bury())
                 self.writers[writer] = self._new_writer(writer)
