@@ -108,25 +108,32 @@ def _guarded(function: Callable[..., Any], is_fast: bool = False) -> Callable[..
             if checked:
                 checks.check(arguments, named)
             found = function(*arguments, **named)
-        except EverviewError:
-            raise
         except Exception as error:
-            if _is_theirs(error, function, arguments):
+            instead = _instead_of(error, function, checks, arguments, named)
+            if instead is None:
                 raise
-            raise _translated(error, checks, arguments, named) from error
+            raise instead from error
         return generate(found, arguments, named) if generates else found
 
     def generate(found: Generator[Any, Any, Any], arguments: Any, named: dict[str, Any]) -> Generator[Any, Any, Any]:
         try:
             return (yield from found)
-        except EverviewError:
-            raise
         except Exception as error:
-            if _is_theirs(error, function, arguments):
+            instead = _instead_of(error, function, checks, arguments, named)
+            if instead is None:
                 raise
-            raise _translated(error, checks, arguments, named) from error
+            raise instead from error
 
     return call
+
+
+def _instead_of(
+    error: Exception, function: Callable[..., Any], checks: Checks, arguments: tuple[Any, ...], named: dict[str, Any]
+) -> BaseException | None:
+    """What a caller gets instead of an error; None if it passes as it is."""
+    if isinstance(error, EverviewError) or _is_theirs(error, function, arguments):
+        return None
+    return _translated(error, checks, arguments, named)
 
 
 def _is_theirs(error: Exception, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:

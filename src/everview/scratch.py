@@ -18,7 +18,7 @@ that is killed while it removes a directory leaves one that the next process rem
 
 Processes that an owner has started with the directory as their temporary directory (``TMPDIR``) work for the
 owner only. They end by themselves when it is gone, but one that is just starting first starts completely, which
-takes seconds: whoever removes the directory ends them.
+takes seconds: the process that removes the directory ends them.
 
 Paths are short: Spark's sockets lie in a scratch directory, and the path of a socket has 107 bytes at most.
 """

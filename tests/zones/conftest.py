@@ -21,7 +21,18 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Database]:
+def store(tmp_path: Path) -> Path:
+    """Where the store of a test is."""
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def shop(store: Path) -> Iterator[Database]:
     """A store with a table of orders and the view of their totals."""
-    with open_shop(tmp_path / "store") as db:
-        yield db
+    with open_shop(store) as found:
+        yield found
+
+
+@pytest.fixture
+def db(shop: Database) -> Database:
+    return shop

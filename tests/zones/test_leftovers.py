@@ -7,10 +7,11 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,9 @@ import everview
 from bench.processes import family
 from tests.cli.served import ROOT, Served, served
 from tests.zones.exposure import command_lines
-from tests.zones.shop import assert_all_is_right, open_shop, trade
+from tests.zones.market import wait_for
+from tests.zones.shop import assert_all_is_right, trade
 
-BEAT = 0.05
 KILLS = 5
 QUICK = {"JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 """For Java processes that live for a minute."""
@@ -36,17 +37,6 @@ def temporary(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
-@pytest.fixture
-def db(store: Path) -> Iterator[everview.Database]:
-    with open_shop(store) as found:
-        yield found
-
-
 def of_folder(folder: Path) -> list[int]:
     """The processes whose temporary directory is a directory, or below it."""
     found = []
@@ -57,12 +47,6 @@ def of_folder(folder: Path) -> list[int]:
         except OSError:
             continue
     return found
-
-
-def await_state(service: Served, reached: Reached) -> None:
-    while not reached(service.process.pid):
-        assert service.process.poll() is None
-        time.sleep(BEAT)
 
 
 def kill_all(service: Served) -> None:
@@ -104,7 +88,7 @@ def test_starting_pipelines_are_killed_and_the_next_one_commits(
     trade(db, 5, seed=1)
     for reached in draws.sample(list(states.values()), KILLS):
         with served(store, environment=environment) as service:
-            await_state(service, reached)
+            _await(service.process, partial(reached, service.process.pid))
             draws.choice([kill_one, kill_all])(service)
         assert not left & set(temporary.iterdir()), "each start removes what the last one left"
         left = set(temporary.iterdir())
@@ -165,10 +149,11 @@ def command(*arguments: str, environment: dict[str, str]) -> Iterator[subprocess
         process.wait()
 
 
-def _await(process: subprocess.Popen[bytes] | None, reached: Callable[[], bool]) -> None:
-    while not reached():
-        assert process is None or process.poll() is None
-        time.sleep(BEAT)
+def _await(process: subprocess.Popen[Any] | None, reached: Callable[[], bool]) -> None:
+    def check() -> None:
+        assert process is None or process.poll() is None, "it has ended"
+
+    wait_for(reached, check)
 
 
 def _kill_in(process: int, words: bytes) -> None:

@@ -21,7 +21,7 @@ from everview.zones import service
 from everview.zones.events import Event
 from everview.zones.service import Ended, Service
 from tests.cli.served import Served, served
-from tests.zones.shop import assert_all_is_right, open_shop, trade, wrong
+from tests.zones.shop import assert_all_is_right, trade, wrong
 
 LAZY = "CREATE MATERIALIZED VIEW many WITH (refresh = 'lazy') AS SELECT count(*) AS n FROM orders"
 NUMBERS = "CREATE MATERIALIZED VIEW numbers AS SELECT id, CAST(note AS INTEGER) AS n FROM orders"
@@ -47,17 +47,6 @@ class Told:
     def one(self, name: str) -> Event:
         (found,) = (event for event in self.events if event.name == name)
         return found
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    return tmp_path / "store"
-
-
-@pytest.fixture
-def db(store: Path) -> Iterator[everview.Database]:
-    with open_shop(store) as found:
-        yield found
 
 
 # ------------------------------------------------------------------ in this process

@@ -86,7 +86,7 @@ def main() -> None:
     code = _called()
     failure = flush_output()
     if failure is not None and code == 0:
-        if failure.errno != errno.EPIPE:  # whoever read it has seen enough
+        if failure.errno != errno.EPIPE:  # the reader has closed it
             show_error(_unprinted(failure))
         code = FAILED
     sys.exit(code)

@@ -184,6 +184,6 @@ class Freshness:
         if group not in self._maintainer.groups():
             raise UnknownObjectError(
                 f"group {group} has no views any more",
-                detail="they were dropped, or are being built anew, while somebody waited for them",
+                detail="they were dropped, or are being rebuilt, while a reader waited for them",
                 hint="see in the status which views there are",
             )

@@ -86,7 +86,7 @@ class Session:
 
     @fast
     def wrote(self) -> None:
-        """Take note that this session has written: all that is in the logs now is to be seen."""
+        """Record that this session has written: all that is in the logs now is to be seen."""
         self.saw(self._context.store.log.latest())
 
     @fast

@@ -223,7 +223,7 @@ class ViewHandle:
 
     def version(self, goal: Frontier, ends: float | None) -> Version:
         """A snapshot in which the view reflects the goal."""
-        rounds = Rounds(f"view {self._asked} is defined anew again and again, and cannot be read", ends)
+        rounds = Rounds(f"view {self._asked} is redefined again and again, and cannot be read", ends)
         while True:
             known = self._now()
             found = self._freshness.version([known.rows.view], goal, ends)

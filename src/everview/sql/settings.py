@@ -79,7 +79,7 @@ def _spill_directory() -> str:
 
 
 class Closing(Protocol):
-    """Whoever keeps a connection for as long as the process lives."""
+    """An object that keeps a connection for as long as the process lives."""
 
     def close(self) -> None:
         """Close the connection, and let go of it."""

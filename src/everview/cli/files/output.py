@@ -83,7 +83,7 @@ def _followed(path: Path) -> Path:
 
 
 def _refuse_planted(link: Path) -> None:
-    """The rule by which Linux follows links in shared directories, where it is told to (protected_symlinks)."""
+    """The rule by which Linux follows links in shared directories, if protected_symlinks is set."""
     place, owner = link.parent.stat(), link.lstat().st_uid
     shared = place.st_mode & stat.S_ISVTX and place.st_mode & stat.S_IWOTH
     if shared and owner not in (os.geteuid(), place.st_uid):

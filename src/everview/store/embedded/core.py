@@ -132,7 +132,7 @@ def acquire(directory: Path, settings: layout.Settings | None, map_size: int = F
             make_directory(directory)
         directory = directory.resolve()
         core = _open.get((os.getpid(), directory))
-        if core is None or core.durability.gone:  # whoever has the one that is gone keeps it
+        if core is None or core.durability.gone:  # those who have the one that is gone keep it
             core = _open_files(directory, settings, map_size)
             _open[os.getpid(), directory] = core
         core.users += 1

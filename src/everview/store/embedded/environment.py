@@ -333,7 +333,7 @@ class Environment:
         return max(size, end)
 
     def _map(self, wanted: int) -> None:
-        """LMDB unmaps the file before it maps it anew, and has none if that fails: so it is tried first."""
+        """LMDB unmaps the file before it maps it again, and has none if that fails: so it is tried first."""
         current = self._env.info()["map_size"]
         steps = (wanted, current + (wanted - current) // 2, current + (wanted - current) // 4)
         size = next((step // _STEP * _STEP for step in steps if available(max(step - current, 0) + _STEP)), 0)
