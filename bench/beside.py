@@ -1,6 +1,6 @@
 """What runs beside a measurement: a core that is busy, a process that maintains the views.
 
-One sentence: cores of a machine take something from each other whatever they do, so what maintenance takes from
+Cores of a machine take something from each other whatever they do, so what maintenance takes from
 a client is told beside what a core takes that has nothing to do with the store.
 
 Maintenance is the service itself, ``everview run``, as a process of its own with all that it starts.

@@ -1,6 +1,6 @@
 """Calls of a client, each with the time it took.
 
-One sentence: the clock is read before and after every single call, so what is prepared between calls, and what
+The clock is read before and after every single call, so what is prepared between calls, and what
 is written between reads, does not count.
 
 Reading the clock takes less than a tenth of a microsecond, of which about half is in what is measured: a

@@ -1,6 +1,6 @@
 """How fast views are brought to the end of the logs, and whether they are right then.
 
-One sentence: as in the papers the logs are filled first, so that what is measured is maintenance alone, from
+As in the papers the logs are filled first, so that what is measured is maintenance alone, from
 commit to commit on Spark, or from the call to the last commit in this process.
 """
 

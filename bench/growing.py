@@ -1,6 +1,6 @@
 """What a change costs while the base grows: maintained, recomputed, and put into plain LMDB.
 
-One sentence: tables of more and more rows get a thousand changes of random rows at a time, and what is measured
+Tables of more and more rows get a thousand changes of random rows at a time, and what is measured
 is processor time for each change, and pages that are written for it.
 
 Groups have ten rows whatever the size, of q4 five in each table, so a change of q4 removes five rows of the join and

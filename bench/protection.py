@@ -1,6 +1,6 @@
 """What it costs that Spark is closed to others: ``python -m bench.protection``.
 
-One sentence: the same epochs are done in sessions that authenticate and encrypt and in sessions that do not, in
+The same epochs are done in sessions that authenticate and encrypt and in sessions that do not, in
 turns (closed, open, open, closed, …) of one process, and ratios are those of the medians.
 
 | figure | what is measured |

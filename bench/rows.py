@@ -1,6 +1,6 @@
 """Reading rows of figures, for the sentences that are made of them.
 
-One sentence: a sentence needs some rows and some numbers in them, and where one is missing, since its result was
+A sentence needs some rows and some numbers in them, and where one is missing, since its result was
 wrong or the run was a quick one, the sentence is left out.
 """
 

@@ -1,6 +1,6 @@
 """The 22 queries of TPC-H as views: built, refreshed, and compared with asking them again.
 
-One sentence: every query is a view in a group of its own, so that what it costs can be told from the others, and
+Every query is a view in a group of its own, so that what it costs can be told from the others, and
 then all of them are views of one group, which share what they remember.
 
 ::

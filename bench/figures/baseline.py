@@ -1,6 +1,6 @@
 """Ways to an answer: scan the table in the client, scan it on Spark, read a view that is kept.
 
-One sentence: the same questions are asked of tables that grow, by every method in the same run, and what
+The same questions are asked of tables that grow, by every method in the same run, and what
 keeping the view costs for each operation stands beside what reading it saves.
 """
 

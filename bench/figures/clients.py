@@ -1,6 +1,6 @@
 """What maintenance costs clients: puts, batches and reads, with views and without, and beside a pipeline.
 
-One sentence: a client keeps to one core and all of maintenance to the other, so what the client loses is what
+A client keeps to one core and all of maintenance to the other, so what the client loses is what
 the two take from each other in the store and in the machine, and not a share of its processor time.
 """
 

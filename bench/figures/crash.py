@@ -1,7 +1,7 @@
 """View servers and the driver are killed while a client writes: what stands still, for how long, and that nothing
 is lost.
 
-One sentence: a service on Spark, a writer and a reader are processes that know nothing of each other, SIGKILL comes in
+A service on Spark, a writer and a reader are processes that know nothing of each other, SIGKILL comes in
 the middle of an epoch, and afterwards the commits tell second by second what was shown.
 
 Nothing is lost if the views equal their recomputation, and nothing was taken in twice if the operations of all

@@ -1,6 +1,6 @@
 """Growth: what a change costs while the base grows from ten thousand to ten million rows.
 
-One sentence: maintained, a change costs what it touches; recomputed, it costs its share of everything.
+Maintained, a change costs what it touches; recomputed, it costs its share of everything.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The lazy-maintenance paper's experiments: what an update of customers waits for, and what the work is in all.
 
-One sentence: the same updates of TPC-H's customers are timed as the client sees them, and the maintenance that they
+The same updates of TPC-H's customers are timed as the client sees them, and the maintenance that they
 cause is timed apart, at once after each of them or merged for many.
 
 An update waits for no view here, so *eager* is what it would take if it did: the put, and the epoch right after it.

@@ -1,6 +1,6 @@
 """From one view to 12,800: updates of views per second, and what creating them costs.
 
-One sentence: views that differ in constants are one family, evaluated together, so what is measured is how
+Views that differ in constants are one family, evaluated together, so what is measured is how
 much of the work grows with the number of views, and how much only with the rows that they write.
 """
 

@@ -1,6 +1,6 @@
 """Reading one's own write in a view, by how long after the write one asks.
 
-One sentence: a client puts a row, lets some time pass, and reads the view record that the row belongs to; the time
+A client puts a row, lets some time pass, and reads the view record that the row belongs to; the time
 of both calls, without the pause, is what the guarantee costs.
 
 Four ways to read are taken in turns. Two of them promise the write: a session, and ``fresh=True``. A plain read

@@ -1,6 +1,6 @@
 """Views that share what is prepared for them, against the same views that do not.
 
-One sentence: views of one group share equal steps and tables, views of different groups share nothing, so the
+Views of one group share equal steps and tables, views of different groups share nothing, so the
 same views are maintained once in one group and once in a group each.
 """
 

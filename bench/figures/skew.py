@@ -1,6 +1,6 @@
 """Uneven updates: from evenly over all rows to a single row, and from many groups to one.
 
-One sentence: the same number of updates is written with keys drawn more and more unevenly, and what is measured
+The same number of updates is written with keys drawn more and more unevenly, and what is measured
 is how fast they are written, how fast the views take them in, and how many updates of views are left of them.
 
 Every update moves its row to another group, so the view key changes each time: what paper 000 finds hard.

@@ -1,6 +1,6 @@
 """How long a write takes to be seen: by offered load, by view, and as paper 004 predicts it.
 
-One sentence: a writer in a process of its own writes at a fixed pace, and when a batch was seen is the time of the
+A writer in a process of its own writes at a fixed pace, and when a batch was seen is the time of the
 first commit that has it.
 
 Two things are measured:

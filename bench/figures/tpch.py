@@ -1,6 +1,6 @@
 """TPC-H's 22 queries as views at scale 0.1: what they cost to build and to refresh, and to ask again instead.
 
-One sentence: a view is worth its state where asking again takes longer than taking in what has changed, so both
+A view is worth its state where asking again takes longer than taking in what has changed, so both
 are measured after the same changes, query by query.
 """
 

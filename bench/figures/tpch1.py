@@ -1,6 +1,6 @@
 """TPC-H's 22 queries as views at scale 1: the same as at 0.1, for longer than a report may take.
 
-One sentence: recomputation grows with the tables and maintenance with the changes, so ten times the rows say
+Recomputation grows with the tables and maintenance with the changes, so ten times the rows say
 where each of them wins.
 """
 

@@ -1,6 +1,6 @@
 """The VMS paper's views on TPC-H's orders and customers: every order is inserted, none changes.
 
-One sentence: as in the paper the views are there first, then all rows are written, then the logs are taken in on
+As in the paper the views are there first, then all rows are written, then the logs are taken in on
 Spark, and operations per second are counted from commit to commit.
 """
 

@@ -1,6 +1,6 @@
 """Operations per second by type of view and number of view servers, on Spark.
 
-One sentence: the logs are filled while the pipeline waits, then it takes them in epochs, and the rate is that
+The logs are filled while the pipeline waits, then it takes them in epochs, and the rate is that
 of the median epoch, from commit to commit.
 """
 

@@ -1,6 +1,6 @@
 """A system in a process of its own: ``python -m bench.others.child TASK``.
 
-One sentence: a system takes in a stream of changes from the beginning and leaves its view in files, as often, and
+A system takes in a stream of changes from the beginning and leaves its view in files, as often, and
 with streams as long, as the task says.
 
 A system is a module of this folder with ::

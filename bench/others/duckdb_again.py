@@ -1,6 +1,6 @@
 """DuckDB, which computes the view anew after every round of operations.
 
-One sentence: nothing is incremental here, so a round costs what the query costs over the whole tables, and not
+Nothing is incremental here, so a round costs what the query costs over the whole tables, and not
 more; tables without a key take the round by DELETE and INSERT, the last operation of each key alone.
 """
 

@@ -1,6 +1,6 @@
 """Apache Flink SQL, in an environment of its own: changes from Debezium's JSON, the view's changes into CSV files.
 
-One sentence: files of Debezium's messages are tables to Flink, its SQL computes the view of them with parallelism 2
+Files of Debezium's messages are tables to Flink, its SQL computes the view of them with parallelism 2
 and mini-batches, and ``TO_CHANGELOG`` leaves the view's own changes in files.
 
 Of what Flink's package from PyPI can read and write, this took the least processor time over a million operations:

@@ -1,6 +1,6 @@
 """Whether the view that a system left is right.
 
-One sentence: rows are compared with DuckDB's answer over the rows that the stream leaves, exactly; sums and means of
+Rows are compared with DuckDB's answer over the rows that the stream leaves, exactly; sums and means of
 DOUBLE with the exact ones, and a difference that any order of adding could have made is told apart from drift.
 
 Adding n numbers in any order, each step rounded, is off by at most (n − 1) · 2⁻⁵³ · Σ|x|. A system that computes

@@ -1,6 +1,6 @@
 """Systems measured one after another, each in a process of its own, and their views judged.
 
-One sentence: a system takes in a part of the stream, three times, and all of it, each time from nothing; what a
+A system takes in a part of the stream, three times, and all of it, each time from nothing; what a
 run over the part and the run over all differ by is what operations cost, and what they have in common is the start.
 
 A quick run is for correctness: all of the (short) stream, once, and in this process where the system can.

@@ -1,6 +1,6 @@
 """Pathway, in an environment of its own: operations through its Python connector, the view's changes into CSV.
 
-One sentence: the connector takes puts and deletes by key as they are (a session of upserts), a commit after every
+The connector takes puts and deletes by key as they are (a session of upserts), a commit after every
 round of operations makes them one minibatch, and two threads compute.
 
 The connector is the way that Pathway has for changes that come from neither Kafka nor a database; it is fed row by

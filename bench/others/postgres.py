@@ -1,6 +1,6 @@
 """PostgreSQL, which maintains the view in triggers of the transaction that writes.
 
-One sentence: a round of operations is one transaction (COPY into a staging table, the last operation of each key
+A round of operations is one transaction (COPY into a staging table, the last operation of each key
 applied by DELETE and INSERT … ON CONFLICT), and triggers of statements bring the view along from the rows that
 came and went.
 

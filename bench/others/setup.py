@@ -1,6 +1,6 @@
 """Install the systems that Everview is compared with: ``python -m bench.others.setup [flink] [pathway] [postgres]``.
 
-One sentence: each one that comes as a Python package gets a virtual environment of its own in ``.bench``, made when
+Each one that comes as a Python package gets a virtual environment of its own in ``.bench``, made when
 it is first needed from the ranges of ``versions.toml``; PostgreSQL comes with the system's packages.
 """
 

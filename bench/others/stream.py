@@ -1,6 +1,6 @@
 """The change stream that all systems take in: made once, and written in the form each of them reads.
 
-One sentence: an operation is a put or a delete of a row by its key, with the row it found, in one order over
+An operation is a put or a delete of a row by its key, with the row it found, in one order over
 all tables; whatever a system is fed with says the same.
 
 | file | what is in it | who reads it |

@@ -1,6 +1,6 @@
 """Plain Structured Streaming: signed changes from Parquet files, state in Spark's own state store.
 
-One sentence: Spark has no stream of updates and deletes, so an operation is fed as a row with weight −1 for what
+Spark has no stream of updates and deletes, so an operation is fed as a row with weight −1 for what
 it took away and one with +1 for what it put, and each view is what Spark can make of that.
 
 | view | how | what comes out |

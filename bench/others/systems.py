@@ -1,6 +1,6 @@
 """Everview beside the systems a user would pick instead: the same stream, the same views, one machine, one run.
 
-One sentence: each system runs in a process of its own, takes the same operations from files written before, and
+Each system runs in a process of its own, takes the same operations from files written before, and
 leaves a view that is compared with a recomputation; what it takes to start is told apart from what an operation
 takes, by a run over a part of the stream beside the run over all of it.
 """

@@ -1,6 +1,6 @@
 """The views and tables of the comparison, for processes that have nothing of ours but these files.
 
-One sentence: q1 to q4 are the views of the VMS paper's evaluation, and q3 comes a second time over amounts of
+Q1 to q4 are the views of the VMS paper's evaluation, and q3 comes a second time over amounts of
 money, whose sums show who drifts.
 """
 

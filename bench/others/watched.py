@@ -1,6 +1,6 @@
 """A process that measures a system: what it says, line by line, and how much memory it has.
 
-One sentence: it is watched from outside, with all that it starts, and is ended when its time is over.
+It is watched from outside, with all that it starts, and is ended when its time is over.
 """
 
 from __future__ import annotations

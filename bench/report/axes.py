@@ -1,6 +1,6 @@
 """Scales of pictures: where a value is, and which values are written beside an axis.
 
-One sentence: an axis maps values to places between two ends, evenly, by their logarithms, or one after another.
+An axis maps values to places between two ends, evenly, by their logarithms, or one after another.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The process that measures: ``python -m bench.report.child MODULE…``, started by the runner.
 
-One sentence: experiments run here one after another, and each row goes to the runner, as a line of JSON, at
+Experiments run here one after another, and each row goes to the runner, as a line of JSON, at
 the moment it is found.
 """
 

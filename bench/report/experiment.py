@@ -1,6 +1,6 @@
 """What an experiment is: something measured in one process, and how to show and tell it.
 
-One sentence: an experiment yields rows of figures, each with whether the view it ended with was right, and
+An experiment yields rows of figures, each with whether the view it ended with was right, and
 says for each figure of the papers what they saw, what we see and why that differs.
 
 A row is plain values by name. A row whose result was wrong has no figures in the report, only that it is

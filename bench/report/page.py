@@ -1,6 +1,6 @@
 """The report: results as Markdown, with their pictures.
 
-One sentence: the page is made of stored results alone, and says of each when, where and of what it was measured.
+The page is made of stored results alone, and says of each when, where and of what it was measured.
 
 A row that is wrong is shown by what tells it from other rows (texts, and what plots have as x and by), and by
 how it is wrong: no figure of it reaches the page. Sentences and pictures are made of rows that are right. What

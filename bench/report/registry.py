@@ -1,6 +1,6 @@
 """Which experiments there are, and in which order the report shows them.
 
-One sentence: an experiment is a module of ``bench/figures`` or ``bench/others`` that has a constant
+An experiment is a module of ``bench/figures`` or ``bench/others`` that has a constant
 ``EXPERIMENT``, and its name is read from the text, so that listing them loads none.
 """
 

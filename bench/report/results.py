@@ -1,6 +1,6 @@
 """What was found, and where and of what: one JSON file for each experiment.
 
-One sentence: a file says enough to judge and to repeat its figures, and rendering needs nothing else.
+A file says enough to judge and to repeat its figures, and rendering needs nothing else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Experiments in processes of their own.
 
-One sentence: a process that dies, hangs or raises costs the rest of its experiment, never a row that was found
+A process that dies, hangs or raises costs the rest of its experiment, never a row that was found
 before nor the experiments after it.
 
 Measured for figures, every experiment has a process to itself: what one leaves behind in memory, in caches of

@@ -1,6 +1,6 @@
 """The Spark session of a process that measures.
 
-One sentence: Spark takes seconds to start, so all experiments of a process share one session, and nobody
+Spark takes seconds to start, so all experiments of a process share one session, and nobody
 but the runner ends it.
 
     spark = session()            # on two cores, with everview's settings

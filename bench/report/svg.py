@@ -1,6 +1,6 @@
 """Pictures of rows, as SVG.
 
-One sentence: a picture is a title, two axes, lines or bars for each series and a legend, drawn with no more
+A picture is a title, two axes, lines or bars for each series and a legend, drawn with no more
 than the text of the file, on a ground of its own so that it can be read on any page.
 
 The ground is light, or dark where the reader's page asks for that. How wide a text is cannot be known without

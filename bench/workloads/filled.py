@@ -1,6 +1,6 @@
 """A database with a view of the papers over tables that are filled: where many measurements begin.
 
-One sentence: every key is there and the view shows it, so what is written from then on are updates.
+Every key is there and the view shows it, so what is written from then on are updates.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The views that the papers' evaluations maintain.
 
-One sentence: the texts stand here by themselves, without anything imported, since processes of other systems read
+The texts stand here by themselves, without anything imported, since processes of other systems read
 them in environments that have nothing of ours.
 """
 

@@ -1,6 +1,6 @@
 """The synthetic workload of the papers' evaluations: operations on tables bt1 and bt2.
 
-One sentence: a stream draws keys, puts rows there and deletes others, so that how many row keys, aggregation
+A stream draws keys, puts rows there and deletes others, so that how many row keys, aggregation
 keys and join keys there are, and how unevenly they are hit, are numbers one can choose.
 
 What the papers vary (004 section 6, 003 section 5.1), and what it is called here:

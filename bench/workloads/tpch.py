@@ -1,6 +1,6 @@
 """TPC-H: its eight tables, its 22 queries, and its refresh functions as streams of changes.
 
-One sentence: rows come from tpchgen, queries from the tests' corpus, and a :class:`Refresh` is what a pair of
+Rows come from tpchgen, queries from the tests' corpus, and a :class:`Refresh` is what a pair of
 the benchmark's refresh functions writes and removes, drawn by the rules by which the tables were filled.
 
 The benchmark's text (2.5 to 2.7) has RF1 insert 1,500 orders times the scale, a thousandth of them all, each with

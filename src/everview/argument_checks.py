@@ -1,6 +1,6 @@
 """Arguments checked by the annotations of what they are given to.
 
-One sentence: an annotation defines which values make sense, and an error for others has the names of the
+An annotation defines which values make sense, and an error for others has the names of the
 function and the argument, before anything is done.
 
 Annotations of values that are checked where they are used (rows, keys, parameters) are not looked into; neither

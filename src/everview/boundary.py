@@ -1,6 +1,6 @@
 """The boundary between Everview and those who call it.
 
-One sentence: what is :func:`public` checks its arguments by their annotations before it does anything, and raises
+What is :func:`public` checks its arguments by their annotations before it does anything, and raises
 nothing but errors of :mod:`everview.errors`, each with the error that it was as its cause.
 
 ====================================  =======================================================

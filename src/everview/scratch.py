@@ -1,6 +1,6 @@
 """Temporary directories that no other user can read and that a killed process does not leave for good.
 
-One sentence: a scratch directory is open to its user only and contains a file that its owner keeps locked, so
+A scratch directory is open to its user only and contains a file that its owner keeps locked, so
 the next process can see which directories belong to processes that are gone, and removes them.
 
 ::

@@ -1,6 +1,6 @@
 """What hypothesis draws: two tables, their rows, and lists of writes over both.
 
-One sentence: keys come from small pools, so that histories meet the same rows again and
+Keys come from small pools, so that histories meet the same rows again and
 again, and the pools hold the keys that encodings get wrong (empty text, zero bytes, text
 that orders differently by code unit than by byte, the ends of integer ranges).
 """

@@ -1,6 +1,6 @@
 """The reference model of base tables and their logs: plain dictionaries, as slow as they like.
 
-One sentence: a write is a list of operations that is applied wholly or refused wholly, and
+A write is a list of operations that is applied wholly or refused wholly, and
 every log entry the store shows for it must be explained by that list.
 
 A row is held without its nulls, so that a row written before a column was added equals the

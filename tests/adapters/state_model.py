@@ -1,6 +1,6 @@
 """The reference model of state tables and epochs: a full copy of every table per committed epoch.
 
-One sentence: a step is a pure function, so an epoch's whole work is fixed when it begins,
+A step is a pure function, so an epoch's whole work is fixed when it begins,
 and the model only remembers which part of it has been written so far.
 
 ``at(table, as_of)`` is the one question everything else asks: the newest committed copy at

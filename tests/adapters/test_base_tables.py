@@ -1,6 +1,6 @@
 """Base tables, batches, logs, regions and reopening, in step with the model.
 
-One sentence: after every step the rows, the counts and the new log entries are what the
+After every step the rows, the counts and the new log entries are what the
 model says, whatever was done to nodes and regions in between.
 """
 

@@ -1,6 +1,6 @@
 """Records, bags and epochs in step with the model.
 
-One sentence: whatever is half-written, retried, written by a zombie, swept, or held open
+Whatever is half-written, retried, written by a zombie, swept, or held open
 by a snapshot, a read as of an epoch shows exactly that epoch or is refused.
 """
 

@@ -1,6 +1,6 @@
 """The stores the suite runs against.
 
-One sentence: an adapter joins the suite by one entry in :data:`ADAPTERS`, a function from
+An adapter joins the suite by one entry in :data:`ADAPTERS`, a function from
 a directory of its own to a :class:`StoreUnderTest`.
 
 A variant is named, so that a process of its own can open the same store from nothing but

@@ -1,6 +1,6 @@
 """The processes of the concurrency tests: ``python -m tests.adapters.worker <role> <adapter> <directory> …``.
 
-One sentence: a worker opens the store by itself, works until it is done or its standard input is
+A worker opens the store by itself, works until it is done or its standard input is
 closed, asserts what it sees, and prints "ready" and then what it did as one line of JSON.
 """
 

@@ -1,6 +1,6 @@
 """Work for many writers at once, made so that the store itself shows what went wrong.
 
-One sentence: every write carries a token that names its writer and its number, and says
+Every write carries a token that names its writer and its number, and says
 how many rows carry it, so that a batch of which a part is missing is seen from the rows
 and from the log alone.
 

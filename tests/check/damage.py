@@ -1,6 +1,6 @@
 """Damage on purpose, through the store's contract: records and rows of bags that go, come and change.
 
-One sentence: what a state table held at an earlier moment is put back where it does not belong any more,
+What a state table held at an earlier moment is put back where it does not belong any more,
 so damage looks like what a lost, repeated or torn write would leave.
 """
 

@@ -1,6 +1,6 @@
 """A column of every type, alone and nested, with nulls, the least and the greatest values.
 
-One sentence: the same SQL makes a table here and in a plain DuckDB, so that whatever leaves Everview can be
+The same SQL makes a table here and in a plain DuckDB, so that whatever leaves Everview can be
 compared with what leaves DuckDB.
 """
 

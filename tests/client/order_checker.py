@@ -1,6 +1,6 @@
 """Is there an order of writes and reads that explains what every session saw?
 
-One sentence: every read says which writes it saw and which it did not, and that makes a graph whose
+Every read says which writes it saw and which it did not, and that makes a graph whose
 cycles are the violations (as Elle finds them in histories of transactions).
 
 Writes add an element that is never taken away, and a read shows all elements of what it is about, so

@@ -1,6 +1,6 @@
 """Expressions in the words of other dialects, and what they are worth there.
 
-One sentence: each list follows the documentation of its dialect, case by case, and an answer is what
+Each list follows the documentation of its dialect, case by case, and an answer is what
 that system gives: :data:`FAILS` where it raises an error for the row, :data:`REFUSED` where nothing in
 DuckDB's SQL means the same and the text is not taken.
 

@@ -1,6 +1,6 @@
 """A campaign: a town whose views are maintained on Spark while its processes are killed one after another.
 
-One sentence: kills come in small groups; after each group the dead are replaced, every view is compared
+Kills come in small groups; after each group the dead are replaced, every view is compared
 with its query over the base rows at the epoch it has reached, and what writers were promised is looked
 for; and all the while a reader takes snapshots that must add up.
 

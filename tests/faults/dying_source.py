@@ -1,6 +1,6 @@
 """The source of the log, in a process that may die.
 
-One sentence: Spark loads this module in several processes, most of which only ask for the schema, so
+Spark loads this module in several processes, most of which only ask for the schema, so
 crash points are loaded where a reader is made.
 """
 

@@ -1,6 +1,6 @@
 """What a disk may hold after the power went: images of a store put together from its past.
 
-One sentence: since the last sync every sector of every file may or may not have reached the
+Since the last sync every sector of every file may or may not have reached the
 disk, so an image takes each from a random moment between that sync and the end.
 
 A :class:`Film` is a row of copies of the directory taken while work went on, each of a

@@ -1,6 +1,6 @@
 """What is killed, when, and what else goes wrong then: drawn from a seed.
 
-One sentence: the n-th kill of a seed is always the same, whatever the number of kills, and all named
+The n-th kill of a seed is always the same, whatever the number of kills, and all named
 points come early.
 """
 

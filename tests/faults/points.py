@@ -1,6 +1,6 @@
 """Crash points: named moments at which a process kills itself when it is told to.
 
-One sentence: calls of the product are wrapped where a process starts, and the process that comes to a
+Calls of the product are wrapped where a process starts, and the process that comes to a
 point for the k-th time after a token with the point's name was laid down takes the token and dies.
 
 A token is a file, so it works across processes whoever started them; taking it is one rename, so it

@@ -1,6 +1,6 @@
 """The parent's side: starting victims, listening to them, and killing them.
 
-One sentence: a victim is killed with SIGKILL while it works, after a random number of
+A victim is killed with SIGKILL while it works, after a random number of
 reports and a random moment later, and what it reported before is what was acknowledged.
 """
 

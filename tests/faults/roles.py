@@ -1,6 +1,6 @@
 """Who lives in the town and is killed: drivers and writers; and a reader who watches.
 
-One sentence: each is forked from a process that has imported everything, wraps the calls at which it
+Each is forked from a process that has imported everything, wraps the calls at which it
 may die, and reports what it has done; a driver starts its Java machine ahead of time and then waits to
 be told to begin.
 """

@@ -1,6 +1,6 @@
 """Finding the processes of a driver: its Java machine, executors, Python workers, the source.
 
-One sentence: whatever a driver starts inherits a variable with the driver's mark, also what outlives it.
+Whatever a driver starts inherits a variable with the driver's mark, also what outlives it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Processes killed inside begin, write, commit and sweep.
 
-One sentence: after a kill the epoch that was under way goes on with the frontier and the plan it
+After a kill the epoch that was under way goes on with the frontier and the plan it
 began with, and what the tables hold as of every commit is what the epochs' work adds up to.
 """
 

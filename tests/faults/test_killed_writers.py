@@ -1,6 +1,6 @@
 """Writers killed at random moments, hundreds of times, in every durability mode.
 
-One sentence: whatever instruction a writer dies at, rows and logs agree, batches are whole, sequence
+Whatever instruction a writer dies at, rows and logs agree, batches are whole, sequence
 numbers have neither gap nor duplicate, and what was acknowledged is there.
 
 A killed process loses nothing that the kernel has, so acknowledged writes must survive in

@@ -1,6 +1,6 @@
 """The machine loses power: what was durable is there, and the store is whole.
 
-One sentence: an image of the disk as a power loss may leave it opens at its durable point, where rows,
+An image of the disk as a power loss may leave it opens at its durable point, where rows,
 logs and views fit each other, and work goes on from there.
 """
 

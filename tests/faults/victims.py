@@ -1,6 +1,6 @@
 """What the killed processes were doing.
 
-One sentence: a victim reports every step after the store acknowledged it, in lines of one
+A victim reports every step after the store acknowledged it, in lines of one
 length, and waits when its parent does not listen, so that it never runs far ahead.
 """
 

@@ -1,6 +1,6 @@
 """A process that has imported everything already and forks victims on request.
 
-One sentence: starting Python and its libraries takes longer than the crash a test wants, so one process
+Starting Python and its libraries takes longer than the crash a test wants, so one process
 does it once, and every victim is a fork of it that opens the store anew.
 
 The parent asks over a socket, with the victim's reporting pipe attached; a victim that was

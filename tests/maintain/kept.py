@@ -1,6 +1,6 @@
 """A database whose maintenance goes on step by step, when it is told to.
 
-One sentence: a :class:`Kept` does what a user does (SQL) and what a maintainer does (one chunk, one
+A :class:`Kept` does what a user does (SQL) and what a maintainer does (one chunk, one
 epoch, one joining), and compares every view that can be read with its query over the base rows as
 they were at the frontier of the view's group.
 

@@ -1,6 +1,6 @@
 """Processes that lag: they stop at one of their calls of the store while a maintainer goes on.
 
-One sentence: every call of a store passes a gate, which can stop who makes it, or have something else
+Every call of a store passes a gate, which can stop who makes it, or have something else
 happen before it, so that two processes can be taken to any order of their calls.
 """
 

@@ -1,6 +1,6 @@
 """Maintainers killed at every step they take, and at random moments while others write.
 
-One sentence: whoever comes after a killed maintainer goes on where it was: nothing is lost, nothing
+Whoever comes after a killed maintainer goes on where it was: nothing is lost, nothing
 counts twice, a build takes in no row again, and what was dropped is gone.
 """
 

@@ -1,6 +1,6 @@
 """What a killed maintainer was doing: flushing again and again, in small pieces, while others write.
 
-One sentence: every call that changes the store is a moment, before and after which the process may
+Every call that changes the store is a moment, before and after which the process may
 die; a victim that is told a number dies at that moment, one that is not told is killed from outside.
 """
 

@@ -1,6 +1,6 @@
 """Faults injected on purpose: does anything wrong get past what is tried before a view can be read?
 
-One sentence: a mutant is the product with one fault in one stage, and it is caught if none of its views would go
+A mutant is the product with one fault in one stage, and it is caught if none of its views would go
 live with a plan.
 
 Two things stand between a fault and a reader. Our reading of a query is not trusted unless DuckDB reads the same in

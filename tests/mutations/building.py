@@ -1,6 +1,6 @@
 """Ways to break a builder.
 
-One sentence: a builder is a module that leaves relations behind, and its faults leave others.
+A builder is a module that leaves relations behind, and its faults leave others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Faults of the builders of clauses.
 
-One sentence: each is broken where it decides what a group, a call, DISTINCT or a set operation means.
+Each is broken where it decides what a group, a call, DISTINCT or a set operation means.
 """
 
 from __future__ import annotations

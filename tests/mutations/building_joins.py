@@ -1,6 +1,6 @@
 """Faults of the builders of FROM and of subqueries.
 
-One sentence: each is broken where it decides which rows meet, and what stands where none do.
+Each is broken where it decides which rows meet, and what stands where none do.
 """
 
 from __future__ import annotations

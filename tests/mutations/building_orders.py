@@ -1,6 +1,6 @@
 """Faults of the builders of orders: ORDER BY, LIMIT, windows and first rows.
 
-One sentence: each is broken where it decides which rows come first, and in which partition.
+Each is broken where it decides which rows come first, and in which partition.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All mutants, and those that are missed.
 
-One sentence: what is missed is listed with the reason why neither safeguard can notice it.
+What is missed is listed with the reason why neither safeguard can notice it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Changes that are lost, or counted wrongly, between steps: for every operator the same few faults.
 
-One sentence: what an operator emits is what the next one believes, so each operator is broken by forgetting what
+What an operator emits is what the next one believes, so each operator is broken by forgetting what
 goes, what has a null and what comes last, and by exchanging what comes and what goes.
 """
 

@@ -1,6 +1,6 @@
 """Faults of the operators that bring rows together: aggregates, distinct rows and set operations.
 
-One sentence: a group that is counted, found or left wrongly.
+A group that is counted, found or left wrongly.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Faults of joins, and of the bags of rows that joins, windows and re-evaluations read.
 
-One sentence: a pair that is missed or invented, a row without a partner that is shown wrongly, a bag that is not what
+A pair that is missed or invented, a row without a partner that is shown wrongly, a bag that is not what
 it should be.
 """
 

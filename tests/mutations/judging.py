@@ -1,6 +1,6 @@
 """Is a mutant caught, and by what?
 
-One sentence: with the fault injected, each view is read, compiled and tried as a CREATE would, by a fresh
+With the fault injected, each view is read, compiled and tried as a CREATE would, by a fresh
 :class:`Validation`, and both safeguards are asked, also where the first alone would do.
 
 Nothing depends on how fast the machine is: where a CREATE would stop waiting, a trial here goes on.

@@ -1,6 +1,6 @@
 """Mutants, and the ways to inject a fault.
 
-One sentence: a fault wraps the real function, parameter or tree, so that everything else of the product stays as it
+A fault wraps the real function, parameter or tree, so that everything else of the product stays as it
 is.
 """
 

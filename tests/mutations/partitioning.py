@@ -1,6 +1,6 @@
 """Faults of windows, top-k and re-evaluation.
 
-One sentence: a partition of which the wrong rows, the wrong moment or too little is evaluated.
+A partition of which the wrong rows, the wrong moment or too little is evaluated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What was caught, as a table.
 
-One sentence: a line for each target, with how many mutants it has and how many of them each safeguard notices, and
+A line for each target, with how many mutants it has and how many of them each safeguard notices, and
 the share of all that are caught.
 """
 

@@ -1,6 +1,6 @@
 """Faults of the operators that look at one row at a time, and of those that write views.
 
-One sentence: a row that is computed wrongly, or of which the wrong columns are taken.
+A row that is computed wrongly, or of which the wrong columns are taken.
 """
 
 from __future__ import annotations

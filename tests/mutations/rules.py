@@ -1,6 +1,6 @@
 """Ways to break a rule.
 
-One sentence: a rule is broken where it decides that something makes no difference, or by one more change of every node.
+A rule is broken where it decides that something makes no difference, or by one more change of every node.
 """
 
 from __future__ import annotations

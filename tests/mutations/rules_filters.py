@@ -1,6 +1,6 @@
 """Faults of the rules that move conditions.
 
-One sentence: a condition is lost, folded or moved to where it drops other rows.
+A condition is lost, folded or moved to where it drops other rows.
 """
 
 from __future__ import annotations

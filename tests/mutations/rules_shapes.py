@@ -1,6 +1,6 @@
 """Faults of the rules that change joins, projections, unions and re-evaluations.
 
-One sentence: a join loses a condition, a column goes that is read, inputs are taken for others.
+A join loses a condition, a column goes that is read, inputs are taken for others.
 """
 
 from __future__ import annotations

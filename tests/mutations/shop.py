@@ -1,6 +1,6 @@
 """The tables that all mutants' views are over.
 
-One sentence: a small shop with keys of one column and of two, a table without a key, lists, floats, dates and texts.
+A small shop with keys of one column and of two, a table without a key, lists, floats, dates and texts.
 """
 
 from __future__ import annotations

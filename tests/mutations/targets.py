@@ -1,6 +1,6 @@
 """What a mutant breaks: an operator, a rule, a builder, or a stage of reading.
 
-One sentence: every place of the product that turns a query into rows is a member of one of four enumerations, and
+Every place of the product that turns a query into rows is a member of one of four enumerations, and
 ``test_mutations`` holds them to the code, so that a new operator, rule or builder without a mutant is an error.
 """
 

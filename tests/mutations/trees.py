@@ -1,6 +1,6 @@
 """Changes of trees: a clause that is lost, or read as another.
 
-One sentence: each change is made to what the parser read, where DuckDB's own parse can notice it, and to the resolved
+Each change is made to what the parser read, where DuckDB's own parse can notice it, and to the resolved
 tree, where only the trial can.
 """
 

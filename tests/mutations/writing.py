@@ -1,6 +1,6 @@
 """Faults in how a tree is written as a text, and in what is Everview's own: WITH TIES.
 
-One sentence: everything that is evaluated is a text that was written from a tree, so a writer that forgets a word is
+Everything that is evaluated is a text that was written from a tree, so a writer that forgets a word is
 as bad as a parser that does.
 """
 

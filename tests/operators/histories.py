@@ -1,6 +1,6 @@
 """Histories of writes, and views taken through them epoch by epoch.
 
-One sentence: after every epoch of a history every view is compared with its query over the base
+After every epoch of a history every view is compared with its query over the base
 rows, and every epoch is run twice before it is committed, for a step must not see what it wrote.
 """
 

@@ -1,6 +1,6 @@
 """The corpora as views of one group, taken through rounds of changes.
 
-One sentence: all queries of a corpus are maintained together, and after every round each is compared
+All queries of a corpus are maintained together, and after every round each is compared
 with what DuckDB answers over the tables as the round left them.
 
     python -m tests.oracle.corpora tpch --scale 100 --rounds 10

@@ -1,6 +1,6 @@
 """Random queries whose types do not fit: refused, or right, or in quarantine, and nothing else.
 
-One sentence: an expression is drawn without regard to types (texts beside numbers, numbers as conditions,
+An expression is drawn without regard to types (texts beside numbers, numbers as conditions,
 lists as limits), stands in some place of a query, and the query becomes a view.
 
 Views are played in batches, since a store for each takes longer than everything else; a batch that fails

@@ -1,6 +1,6 @@
 """Views maintained in this process, and what DuckDB says they should be.
 
-One sentence: a :class:`Maintained` is a store with tables and views whose epochs run when they are
+A :class:`Maintained` is a store with tables and views whose epochs run when they are
 told to, and after each of which every view is compared with the same query over the base rows.
 
 The recomputation reads the base tables and the texts of the views, and nothing of the plan.

@@ -1,6 +1,6 @@
 """An epoch in several places, as view servers run it, one after another in any order.
 
-One sentence: each log is read in a place of its own, changes go to the place that owns their key, and
+Each log is read in a place of its own, changes go to the place that owns their key, and
 what comes out of it all is what one place alone would make.
 
 The places share the store and nothing else: each has workers, evaluations and a quarantine of its own.

@@ -1,6 +1,6 @@
 """A script played: its writes go to a store, its epochs run, and after each all views are compared.
 
-One sentence: a :class:`Played` is a :class:`~tests.oracle.maintained.Maintained` that follows a
+A :class:`Played` is a :class:`~tests.oracle.maintained.Maintained` that follows a
 script, beside the base tables as the script's own text makes them.
 """
 

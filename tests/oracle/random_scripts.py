@@ -1,6 +1,6 @@
 """Random scripts: schemas, views and histories that a seed names.
 
-One sentence: two scripts in three hold views by template over tables of all types, with families and
+Two scripts in three hold views by template over tables of all types, with families and
 views on views among them; the third holds queries of the grammar of :mod:`tests.queries.random_queries`.
 """
 

@@ -1,6 +1,6 @@
 """Random tables of all types, and random writes to them.
 
-One sentence: a table is drawn with its key, its columns and few values for each, so that rows meet,
+A table is drawn with its key, its columns and few values for each, so that rows meet,
 tie, repeat and come back.
 
 Floats are multiples of 1/8, so that every sum of them is exact and DuckDB's answer depends on no order;

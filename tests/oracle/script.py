@@ -1,6 +1,6 @@
 """Scripts: tables, views and a history of writes in epochs, as text that people read.
 
-One sentence: what a random test draws is a :class:`Script`, and a script is its text, so a failure
+What a random test draws is a :class:`Script`, and a script is its text, so a failure
 prints what can be kept as a golden test.
 
     >>> script = Script.parse('''

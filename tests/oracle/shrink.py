@@ -1,6 +1,6 @@
 """Shrinking: a script that fails becomes a small one that fails in the same way.
 
-One sentence: parts of the script are left out, and its queries made shorter, as long as what is left
+Parts of the script are left out, and its queries made shorter, as long as what is left
 still fails.
 
 Histories are cut by halves (delta debugging), queries by sqlglot's trees: a clause or a column goes,

@@ -1,6 +1,6 @@
 """Views of every kind, by template: one for each operator and construct, each as likely as the others.
 
-One sentence: a template draws tables, columns and details, and says the query twice where Everview has
+A template draws tables, columns and details, and says the query twice where Everview has
 words that DuckDB lacks.
 
 Where SQL leaves an order open, the order is total: it ends with the table's key, or with all columns

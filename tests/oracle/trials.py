@@ -1,6 +1,6 @@
 """Trials: epochs that fail, are repeated, or come back from the dead change nothing.
 
-One sentence: a script is played in two stores at once, in one of them with every mishap that can befall
+A script is played in two stores at once, in one of them with every mishap that can befall
 an epoch, and after each epoch both hold the same state, byte for byte.
 
 | mishap | what is tried |

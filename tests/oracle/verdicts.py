@@ -1,6 +1,6 @@
 """Verdicts: a query as a view under a random history, against what DuckDB answers to the same words.
 
-One sentence: a query is *right* where its view equals recomputation after every epoch, *quarantined*
+A query is *right* where its view equals recomputation after every epoch, *quarantined*
 where DuckDB fails over the same rows and the view left some out, *refused* where an Everview error
 says why there is no such view, and anything else is a defect.
 """

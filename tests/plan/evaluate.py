@@ -1,6 +1,6 @@
 """A relation evaluated by DuckDB, node by node: each becomes a table made from the tables of its inputs.
 
-One sentence: this says what a relation means, as plainly as possible, so that what the builder
+This says what a relation means, as plainly as possible, so that what the builder
 makes of a query can be compared with the query itself.
 """
 

@@ -1,6 +1,6 @@
 """A maintenance plan evaluated by DuckDB, step by step, over whole tables instead of changes.
 
-One sentence: a step whose changes add up to what this makes of its inputs is right, so the views
+A step whose changes add up to what this makes of its inputs is right, so the views
 of a plan are compared with their queries, and on the way every row carries the place where the
 plan says it is.
 

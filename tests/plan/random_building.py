@@ -1,6 +1,6 @@
 """Random queries through the builder: what it makes of them, and whether that means the same.
 
-One sentence: the text evaluated by DuckDB equals the relations built of it, evaluated node by node,
+The text evaluated by DuckDB equals the relations built of it, evaluated node by node,
 before the rules and after them.
 """
 

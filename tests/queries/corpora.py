@@ -1,6 +1,6 @@
 """The corpora of queries, and DuckDB as what they are tried on.
 
-One sentence: a corpus is a folder of query files over the tables of one schema file, and
+A corpus is a folder of query files over the tables of one schema file, and
 that file is the only place where columns, types and primary keys are written down.
 
     >>> [table.name for table in corpus("papers/000").tables.values()]

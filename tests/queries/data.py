@@ -1,6 +1,6 @@
 """Random data for every corpus: tables to start from, and rounds of changes to go on with.
 
-One sentence: recipes make candidate rows, and this module keeps what is common to all of
+Recipes make candidate rows, and this module keeps what is common to all of
 them: unique keys, the schema's types, nulls, and references that mostly hold.
 
     >>> before = tables("papers/000", seed=7)

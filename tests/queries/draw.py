@@ -1,6 +1,6 @@
 """Random columns, and rows drawn from the tables made so far.
 
-One sentence: a :class:`Draw` answers every question of a recipe out of one seeded generator,
+A :class:`Draw` answers every question of a recipe out of one seeded generator,
 so that a seed names the rows, the changes and their order.
 """
 

@@ -1,6 +1,6 @@
 """Rows of the Nexmark tables: persons register, open auctions soon after, and bid while they last.
 
-One sentence: everything happens within twenty minutes around midnight, so that windows of
+Everything happens within twenty minutes around midnight, so that windows of
 seconds hold several rows and statistics by day have two days.
 """
 

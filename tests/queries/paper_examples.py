@@ -1,6 +1,6 @@
 """The worked examples of the papers as histories: what is written, and what each view then shows.
 
-One sentence: an :class:`Example` is a list of steps over one corpus, and each step says the
+An :class:`Example` is a list of steps over one corpus, and each step says the
 rows of the views after it, as the paper gives them.
 
 Where a paper shows only the first and last state, the states between are those of its

@@ -1,6 +1,6 @@
 """Rows of the papers' small tables: few groups, few values, so that every update meets company.
 
-One sentence: keys are k1, k2, …, groups x1, x2, …, values 0 to 100, as in the papers' examples;
+Keys are k1, k2, …, groups x1, x2, …, values 0 to 100, as in the papers' examples;
 most rows are in nine groups, the others nearly alone in theirs.
 """
 

@@ -1,6 +1,6 @@
 """Random expressions: values, conditions, aggregates and window functions over what is in sight.
 
-One sentence: an expression of a wanted kind is an atom in sight, something computed of atoms, or a
+An expression of a wanted kind is an atom in sight, something computed of atoms, or a
 subquery, which is drawn by what stands above this class.
 """
 

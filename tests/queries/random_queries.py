@@ -1,6 +1,6 @@
 """Random queries: what a grammar of SQL makes of a seeded generator.
 
-One sentence: :func:`random_query` draws the text of a query that DuckDB accepts and whose answer
+:func:`random_query` draws the text of a query that DuckDB accepts and whose answer
 is one bag of rows, whatever order rows come in, so it can be compared with anything that claims
 to compute the same.
 

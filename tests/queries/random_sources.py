@@ -1,6 +1,6 @@
 """Random sources: what stands after FROM.
 
-One sentence: tables, subqueries, rows and time windows, joined in every way that the features allow.
+Tables, subqueries, rows and time windows, joined in every way that the features allow.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The tables that random queries read, and random rows for them.
 
-One sentence: four small tables that between them have a plain key, a composite key, a text key
+Four small tables that between them have a plain key, a composite key, a text key
 and no key, whose columns may be null outside the key, and whose values are few, so that rows
 meet, tie and repeat.
 """

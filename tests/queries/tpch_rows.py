@@ -1,6 +1,6 @@
 """Rows of the eight TPC-H tables: the benchmark's domains, bent towards what its queries ask for.
 
-One sentence: values come from the lists of the benchmark (section 4.2), but nations, parts,
+Values come from the lists of the benchmark (section 4.2), but nations, parts,
 containers and sizes that appear in a query are drawn more often, so that a few hundred rows
 are enough for every query to find some.
 """

@@ -1,6 +1,6 @@
 """Golden scripts: inputs, and below each what was printed for it.
 
-One sentence: a script is its own expected output, so running one means printing it anew and
+A script is its own expected output, so running one means printing it anew and
 comparing texts. The format is described in README.md beside this file::
 
     # A comment stays where it is.

@@ -1,6 +1,6 @@
 """Files of several suites, read and tried by two processes that may hang or die without harm.
 
-One sentence: a file is one unit of work whose lines are written to the report when all of its queries have an outcome,
+A file is one unit of work whose lines are written to the report when all of its queries have an outcome,
 so a campaign that is interrupted goes on where it was.
 
 A process that does not answer in time is killed, and its batch is tried in halves, until the query that hangs or kills

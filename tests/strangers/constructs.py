@@ -1,6 +1,6 @@
 """What a query is made of, by the words in it: for counting, not for judging.
 
-One sentence: each construct is a pattern over the query's text without comments and quoted texts.
+Each construct is a pattern over the query's text without comments and quoted texts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A test file, run in DuckDB as far as DuckDB can, and cut into parts in which every table has one shape.
 
-One sentence: an :class:`Extract` is tables with rows, named queries over them, and the queries that a file asks of
+An :class:`Extract` is tables with rows, named queries over them, and the queries that a file asks of
 them, in the file's own words.
 
 Constraints, defaults and types by name serve to fill the tables and are not part of them. A table that DuckDB does

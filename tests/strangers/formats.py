@@ -1,6 +1,6 @@
 """Test files of other projects, read as the statements in them.
 
-One sentence: a reader takes a repository and a path and gives the file's statements in their order, queries and
+A reader takes a repository and a path and gives the file's statements in their order, queries and
 definitions alike, without the answers that stand beside them.
 """
 

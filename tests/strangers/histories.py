@@ -1,6 +1,6 @@
 """Random histories of writes over the tables of an extract.
 
-One sentence: a :class:`History` is the rows before the views are made and then rounds of statements that mean the
+A :class:`History` is the rows before the views are made and then rounds of statements that mean the
 same to DuckDB and to Everview: rows of the file and generated ones, ties, duplicates, NULLs, extremes, updates,
 deletions, and tables that become empty.
 """

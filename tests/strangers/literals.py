@@ -1,6 +1,6 @@
 """Values as SQL literals: those of rows that are there, and generated ones of any type.
 
-One sentence: a value is a text that means the same to DuckDB and to Everview, and a :class:`Pool` has for each type
+A value is a text that means the same to DuckDB and to Everview, and a :class:`Pool` has for each type
 the values that files and queries contain, NULL, ties, and the extremes of the type.
 """
 

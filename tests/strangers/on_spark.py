@@ -1,6 +1,6 @@
 """Queries that were right in one process, with the rounds of their histories maintained by the pipeline on Spark.
 
-One sentence: the files with the most right queries are read again, as the seed drew them, and all views of a file are
+The files with the most right queries are read again, as the seed drew them, and all views of a file are
 kept up to date by one pipeline, until so many queries were compared as are asked for.
 """
 

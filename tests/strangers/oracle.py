@@ -1,6 +1,6 @@
 """What DuckDB itself answers: the same rows, the stranger's own words, nothing of ours.
 
-One sentence: an :class:`Oracle` is a plain DuckDB with the tables of an extract, and its answers are bags of rows
+An :class:`Oracle` is a plain DuckDB with the tables of an extract, and its answers are bags of rows
 whose values are written as DuckDB writes them.
 
 It decides four things: whether a query is for us at all (:meth:`Oracle.rejection`), what its answer is over the rows

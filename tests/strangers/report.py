@@ -1,6 +1,6 @@
 """A campaign's lines as tables: by suite, by construct, and why.
 
-One sentence: equal queries over tables of one shape count once, wherever they stand.
+Equal queries over tables of one shape count once, wherever they stand.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Repositories that are read where they lie: a git directory without a work tree, or a plain directory.
 
-One sentence: a :class:`Repository` is the list of its files and their text, and nothing of it is copied.
+A :class:`Repository` is the list of its files and their text, and nothing of it is copied.
 """
 
 from __future__ import annotations

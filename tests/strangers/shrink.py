@@ -1,6 +1,6 @@
 """The smallest history that still shows what is wrong with a view.
 
-One sentence: tables that the query does not read, rounds, statements and rows are left out one after another, for as
+Tables that the query does not read, rounds, statements and rows are left out one after another, for as
 long as the outcome stays, within a number of attempts.
 """
 

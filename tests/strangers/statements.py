@@ -1,6 +1,6 @@
 """Texts cut into statements, with quotes, comments and dollar quotes respected.
 
-One sentence: a statement ends at a semicolon that stands outside of everything that can hold one.
+A statement ends at a semicolon that stands outside of everything that can hold one.
 
     >>> split("SELECT ';' -- a; b\\n; INSERT INTO t VALUES ($$;$$);")
     ["SELECT ';' -- a; b", 'INSERT INTO t VALUES ($$;$$)']

@@ -1,6 +1,6 @@
 """Which files of which repository are a suite, and how they are read.
 
-One sentence: a repository has the suites whose patterns match its paths, so a clone of any of these projects can be
+A repository has the suites whose patterns match its paths, so a clone of any of these projects can be
 given by its place alone.
 """
 

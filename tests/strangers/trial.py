@@ -1,6 +1,6 @@
 """Queries as views of one store, under one history of writes, compared with DuckDB after every flush.
 
-One sentence: a :class:`Trial` has the same tables in Everview and in DuckDB, does every write in both, and judges each
+A :class:`Trial` has the same tables in Everview and in DuckDB, does every write in both, and judges each
 view by DuckDB's answer to the query's own words.
 
 Outcomes of a query:

@@ -1,6 +1,6 @@
 """A process that reads files and tries queries for the campaign, and may be killed at any moment.
 
-One sentence: jobs come as lines of JSON, answers go as lines of JSON, and what a job finds depends on nothing but
+Jobs come as lines of JSON, answers go as lines of JSON, and what a job finds depends on nothing but
 the job.
 """
 

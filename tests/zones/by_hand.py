@@ -1,6 +1,6 @@
 """Epochs by hand: the tasks of an epoch run one after another, in any order and any number of places.
 
-One sentence: what Spark does between :class:`StageTask` and :class:`StageTask` is done here by moving
+What Spark does between :class:`StageTask` and :class:`StageTask` is done here by moving
 blocks from list to list, so that every mishap of a task can be told in one line.
 """
 

@@ -1,6 +1,6 @@
 """Spark's servers, started for tests: a standalone cluster of separate processes, and Spark Connect.
 
-One sentence: each is a few Java processes from the package that pip has installed, on free ports of this
+Each is a few Java processes from the package that pip has installed, on free ports of this
 machine, and all of them are gone when the ``with`` block ends, however it ends.
 
     >>> with standalone(folder) as cluster:                       # doctest: +SKIP

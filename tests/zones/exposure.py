@@ -1,6 +1,6 @@
 """What other users of the machine, and other machines, can reach of a tree of processes.
 
-One sentence: listening sockets come from the kernel's tables, by the inodes that the processes hold, and files
+Listening sockets come from the kernel's tables, by the inodes that the processes hold, and files
 from a walk over the directories that the processes may write to, with the mode bits of every directory above.
 """
 

@@ -1,6 +1,6 @@
 """Views of all kinds on Spark while everything changes: ``python -m tests.zones.live --seconds 600``.
 
-One sentence: a pipeline maintains random views of tables that another process writes to, and whenever
+A pipeline maintains random views of tables that another process writes to, and whenever
 we look, every view is what its query says of the base rows at the epoch it has reached.
 
 Meanwhile views and indexes are created, replaced and dropped, view servers come and go, regions are

@@ -1,6 +1,6 @@
 """The shop with customers, views of several kinds, and a writer that does not stop.
 
-One sentence: whatever happens to the pipeline, every view is at every epoch what its query says.
+Whatever happens to the pipeline, every view is at every epoch what its query says.
 """
 
 from __future__ import annotations

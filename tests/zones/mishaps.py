@@ -1,6 +1,6 @@
 """Tasks to which something happens, for tests on any master.
 
-One sentence: a task here has a store of its own that counts writes, so that it can fail or wait before,
+A task here has a store of its own that counts writes, so that it can fail or wait before,
 between and after them; what happened is told by files, since tasks run in other processes.
 """
 

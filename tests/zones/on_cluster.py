@@ -1,6 +1,6 @@
 """A driver on a cluster: ``python -m tests.zones.on_cluster <master> <settings>``.
 
-One sentence: a process has one Spark application, so pipelines on a cluster run in a process of their own,
+A process has one Spark application, so pipelines on a cluster run in a process of their own,
 which is told on its standard input what to do, a line of JSON each, and answers the same way.
 """
 

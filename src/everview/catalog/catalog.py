@@ -1,6 +1,6 @@
 """The catalog of one store: read from a cache, changed by compare-and-set.
 
-One sentence: all definitions stand under the store's one document counter, so a reader
+All definitions stand under the store's one document counter, so a reader
 knows by one number whether its cache is still right, and a writer commits only on top of
 exactly what it read.
 

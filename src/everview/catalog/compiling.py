@@ -1,6 +1,6 @@
 """From statements to definitions, and from definitions back to what is planned.
 
-One sentence: what is recorded of a view (its query in DuckDB's SQL, the names of its columns,
+What is recorded of a view (its query in DuckDB's SQL, the names of its columns,
 the tables as it saw them) compiles to the same relation in every process and at every later
 time, so a plan need not be stored to be found again.
 

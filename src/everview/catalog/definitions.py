@@ -1,6 +1,6 @@
 """Everything that is defined, at one catalog version.
 
-One sentence: a :class:`Definitions` is the catalog read at one moment; whoever holds one
+A :class:`Definitions` is the catalog read at one moment; whoever holds one
 sees tables, views and groups that belong together, whatever others change meanwhile.
 """
 

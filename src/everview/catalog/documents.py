@@ -1,6 +1,6 @@
 """Catalog objects as documents: JSON bytes with a format number, and their names.
 
-One sentence: a document says its format, its kind and the catalog version that wrote it,
+A document says its format, its kind and the catalog version that wrote it,
 so that every reader can tell what it may rely on.
 
 ::

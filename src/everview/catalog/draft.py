@@ -1,6 +1,6 @@
 """Changes of the catalog, staged.
 
-One sentence: a :class:`Draft` is a private copy of the definitions that remembers which
+A :class:`Draft` is a private copy of the definitions that remembers which
 documents must be written and deleted to make its content the public one.
 
 Reads of a draft see its own changes, so several changes that belong together are made

@@ -1,6 +1,6 @@
 """Names of tables, views and groups: what may be one, when two are the same, which was meant.
 
-One sentence: a name keeps the spelling it was created with, and two spellings that differ
+A name keeps the spelling it was created with, and two spellings that differ
 in upper and lower case only are one name.
 """
 

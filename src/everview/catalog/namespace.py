@@ -1,6 +1,6 @@
 """The catalog as queries see it.
 
-One sentence: :class:`CatalogNames` finds tables, views and named queries of one version of the
+:class:`CatalogNames` finds tables, views and named queries of one version of the
 catalog by name, and remembers which ones were asked for: that is what a query depends on.
 
 A view keeps the columns it was made with. ``SELECT * FROM orders`` does not grow when the table

@@ -1,6 +1,6 @@
 """What the catalog holds beside tables: views, indexes, named queries, groups, and their past.
 
-One sentence: a definition is a frozen dataclass that checks itself; the catalog fills in
+A definition is a frozen dataclass that checks itself; the catalog fills in
 the three fields a caller cannot know (``id``, ``version``, ``created``).
 
 What is made of tables and of each other (a view, an index, a named query) is *derived*: it has

@@ -1,6 +1,6 @@
 """What could not be maintained: log entries that were set aside, with position and reason.
 
-One sentence: every entry is a document of its own, named by the object it concerns and
+Every entry is a document of its own, named by the object it concerns and
 its position in the log, so that adding one twice changes nothing, pages come in log
 order, and ten million of them slow nobody who does not look.
 

@@ -1,6 +1,6 @@
 """Recorded queries, checked again before they are used.
 
-One sentence: what is recorded of a view may be used only if CREATE would have taken it: one SELECT, over tables and
+What is recorded of a view may be used only if CREATE would have taken it: one SELECT, over tables and
 views of this store, and nothing that reads files or changes by itself.
 
 A store may come from somebody else, and a recorded text is SQL that DuckDB evaluates. DuckDB itself can reach

@@ -1,6 +1,6 @@
 """Changes, and condensing them.
 
-One sentence: a change is a row with a weight in the column ``__weight``; condensing sums
+A change is a row with a weight in the column ``__weight``; condensing sums
 the weights of equal rows and drops the zeros, so that what is left is the net effect.
 
 Two situations, two functions. :func:`condense` takes any changes::

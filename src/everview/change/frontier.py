@@ -1,6 +1,6 @@
 """Positions and frontiers: how far each log has been read.
 
-One sentence: a :class:`Position` is one entry of one node's log, a :class:`Frontier` is
+A :class:`Position` is one entry of one node's log, a :class:`Frontier` is
 one sequence number per node, and frontiers form a lattice under "has seen at least".
 
 Sequence numbers begin at 1; a node that a frontier does not name stands at 0: nothing of

@@ -1,6 +1,6 @@
 """The kinds of types, and what is the same for all types of a kind.
 
-One sentence: a kind is a family of SQL types; of most kinds there is one type, and of those the tables here
+A kind is a family of SQL types; of most kinds there is one type, and of those the tables here
 say how wide its values are and how Arrow holds them.
 
 What differs from type to type, of decimals, enums and nested types, is for :mod:`everview.change.types` to say.

@@ -1,6 +1,6 @@
 """Numbers for equal rows: what condensing and grouping stand on.
 
-One sentence: equal values get equal numbers, counted from zero in the order in which they first
+Equal values get equal numbers, counted from zero in the order in which they first
 appear, so that a group is a number and a table of groups is an array.
 
 A column is one or more **words** of 64 bits, equal where its values are: the bits of a number (so

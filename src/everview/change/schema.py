@@ -1,6 +1,6 @@
 """Schemas: the columns of a table, which of them are its key, and how both may change.
 
-One sentence: a :class:`Schema` is a frozen list of typed columns of which the first
+A :class:`Schema` is a frozen list of typed columns of which the first
 ones named in ``key`` identify a row; columns are only ever appended, so a row written
 under an older version reads under a newer one with nulls at its end.
 

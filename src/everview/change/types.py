@@ -1,6 +1,6 @@
 """SQL types, and how each is held in Arrow columns.
 
-One sentence: a :class:`Type` is a frozen description that knows its SQL text, its Arrow
+A :class:`Type` is a frozen description that knows its SQL text, its Arrow
 type and the number of bytes a value takes at rest; everything else asks it.
 
 The names are DuckDB's. A type prints as the SQL text that :func:`parse_type` reads back::

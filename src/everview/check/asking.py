@@ -1,6 +1,6 @@
 """DuckDB asked in the words of a user, over rows that are given.
 
-One sentence: an :class:`Asking` is a connection that is kept, under the settings of every evaluation, in which
+An :class:`Asking` is a connection that is kept, under the settings of every evaluation, in which
 given tables have the names that the words call them by.
 """
 

@@ -1,6 +1,6 @@
 """The rows of a base table at a frontier, as a stream that can be read again and again.
 
-One sentence: the rows of a snapshot, with every write after the frontier undone by what the log says
+The rows of a snapshot, with every write after the frontier undone by what the log says
 that it found, are the rows of then.
 
 ::

@@ -1,6 +1,6 @@
 """Two bags of rows compared, in columns.
 
-One sentence: what stands in one bag oftener than in the other is missing or extra, and a missing and an
+What stands in one bag oftener than in the other is missing or extra, and a missing and an
 extra row with one key are one row that differs.
 
 Values are equal where DuckDB takes them for equal: NaN equals NaN, 0.0 equals -0.0, 1 month equals 30

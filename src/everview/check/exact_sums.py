@@ -1,6 +1,6 @@
 """Sums of floating-point numbers, added exactly.
 
-One sentence: a view's SUM and AVG of floating-point numbers are the exact sum of the rows that are
+A view's SUM and AVG of floating-point numbers are the exact sum of the rows that are
 there, rounded once, while DuckDB adds in the order in which rows come; so the recomputation collects
 the numbers of a group and has :func:`math.fsum` add them.
 

@@ -1,6 +1,6 @@
 """A view judged: what it shows against what it should show.
 
-One sentence: equal rows are right; differences are wrong, unless all that differs may be rows at a tie
+Equal rows are right; differences are wrong, unless all that differs may be rows at a tie
 that SQL leaves open, or the view cannot be recomputed: then nobody knows, and the report says why.
 """
 

@@ -1,6 +1,6 @@
 """How consistent a recorded history of a view is.
 
-One sentence: a history is the base states that there were and the view states that somebody saw, each as
+A history is the base states that there were and the view states that somebody saw, each as
 rows by key, and the level is the highest of four that paper 002 (View maintenance in web data platforms)
 defines record by record.
 

@@ -1,6 +1,6 @@
 """The same on Spark: tables read in parts, views recomputed side by side.
 
-One sentence: the driver holds the snapshot and writes down what the views show, tasks read the base
+The driver holds the snapshot and writes down what the views show, tasks read the base
 tables at that frontier part by part, and then every view is recomputed and compared in a task of its own.
 
 ::

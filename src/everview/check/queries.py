@@ -1,6 +1,6 @@
 """What a view's query is for DuckDB, from what is recorded of the view alone.
 
-One sentence: the recorded text is what is asked, and only where Everview means more than DuckDB does
+The recorded text is what is asked, and only where Everview means more than DuckDB does
 (TUMBLE, WITH TIES, orders left open, exact sums) is it asked as a checked tree in which that is said.
 
 | the query | is asked |

@@ -1,6 +1,6 @@
 """Views computed anew, by DuckDB, from streams of base rows.
 
-One sentence: a workspace is a database in memory that spills to a directory, in which every view stands
+A workspace is a database in memory that spills to a directory, in which every view stands
 as a table of what its query says, views on views over the recomputed ones, never over what is stored.
 
 Each query sees its tables under their names in a schema of its own, with the columns that they had when

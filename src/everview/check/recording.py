@@ -1,6 +1,6 @@
 """A history recorded while it happens, to be judged afterwards.
 
-One sentence: whoever records notes where the logs end after the writes that matter and what the view
+Whoever records notes where the logs end after the writes that matter and what the view
 shows when it is looked at; what the query says of every base state is recomputed in the end, from the
 rows of then with all later writes undone.
 

@@ -1,6 +1,6 @@
 """What verifying found, view by view.
 
-One sentence: a report says of every view whether it is what its query says of the base rows at one
+A report says of every view whether it is what its query says of the base rows at one
 frontier, counts the rows that are not, and names the first of them.
 
     >>> from everview.check.report import Difference, Report, Verdict, ViewReport

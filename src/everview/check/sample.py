@@ -1,6 +1,6 @@
 """Rows to try a query on: few, and of the kinds that go wrong.
 
-One sentence: a sample is a short history of the tables that a query reads, made of their own rows, of values
+A sample is a short history of the tables that a query reads, made of their own rows, of values
 that the query names, and of nulls, duplicates, ties and extremes, which come, change and go.
 
 The values of a column are numbered, and a row is the numbers of its values, so a table of any types is taken out

@@ -1,6 +1,6 @@
 """Open orders of a query, settled by the keys of its rows.
 
-One sentence: where SQL leaves an order open the row key decides, so the key of the rows is written
+Where SQL leaves an order open the row key decides, so the key of the rows is written
 behind every order that does not name it, and the recomputation has the same answer as the view.
 
 ::

@@ -1,6 +1,6 @@
 """What maintenance remembers, against the same built anew.
 
-One sentence: every state of a group is compared with the one that its own steps leave over the base rows
+Every state of a group is compared with the one that its own steps leave over the base rows
 of the same frontier (:mod:`everview.maintain.shadow`), in a store beside that is thrown away.
 
 This shares the steps with maintenance, for nobody else knows what a state should hold: it is an addition

@@ -1,6 +1,6 @@
 """Views against their queries, while the store goes on.
 
-One sentence: one snapshot says what every view shows and at which frontier its group is, the base rows
+One snapshot says what every view shows and at which frontier its group is, the base rows
 of that frontier are the snapshot's with later writes undone, and each view is what its query says of them.
 
 Nothing waits: views are maintained and rows are written meanwhile. Nothing of the plans or of the steps

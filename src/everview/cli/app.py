@@ -1,6 +1,6 @@
 """The ``everview`` command.
 
-One sentence: the commands are the functions of the list below, and everything a command needs is
+The commands are the functions of the list below, and everything a command needs is
 imported when it is called, so that ``--help`` is there at once.
 """
 

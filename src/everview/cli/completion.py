@@ -1,6 +1,6 @@
 """What a word in the shell may become.
 
-One sentence: where only a table or view can stand their names are offered, behind a name and a dot its columns,
+Where only a table or view can stand their names are offered, behind a name and a dot its columns,
 and elsewhere the columns of all that the statement names, the names themselves, and keywords.
 
     >>> known = Known({"orders": ("id", "amount"), "Old Orders": ("id",)}, ("by_day",))

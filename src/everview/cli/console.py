@@ -1,6 +1,6 @@
 """Where commands print.
 
-One sentence: what was asked for goes to standard output, what went wrong and what a user should know
+What was asked for goes to standard output, what went wrong and what a user should know
 beside it to standard error, in colours where that is a terminal.
 """
 

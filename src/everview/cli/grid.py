@@ -1,6 +1,6 @@
 """Rows of a result as a table that fits the terminal.
 
-One sentence: what does not fit is left out, and said to be left out.
+What does not fit is left out, and said to be left out.
 
 Columns give up width before any of them goes: texts down to a few characters, each cut value ending in "…";
 then the last columns go. Numbers are shown whole or not at all. Below the table stands what is missing::

@@ -1,6 +1,6 @@
 """What was typed into the shell, for the next time.
 
-One sentence: the last statements are kept in a file that only its user reads, and shells that are open at the
+The last statements are kept in a file that only its user reads, and shells that are open at the
 same time add to it one after the other.
 """
 

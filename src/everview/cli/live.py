@@ -1,6 +1,6 @@
 """``everview status --watch``: the status as it changes.
 
-One sentence: the status is drawn anew each second on a screen of its own, and the terminal is as it was when
+The status is drawn anew each second on a screen of its own, and the terminal is as it was when
 that ends.
 
 What does not fit the screen is counted: views that are being built, that lack rows, or that change most come

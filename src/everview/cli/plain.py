@@ -1,6 +1,6 @@
 """Values as JSON has them.
 
-One sentence: what JSON has is itself, and exact numbers, times and bytes are text.
+What JSON has is itself, and exact numbers, times and bytes are text.
 """
 
 from __future__ import annotations

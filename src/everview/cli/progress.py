@@ -1,6 +1,6 @@
 """Bars for what takes a while.
 
-One sentence: a bar is drawn on standard error where that is a terminal, and nowhere else.
+A bar is drawn on standard error where that is a terminal, and nowhere else.
 """
 
 from __future__ import annotations

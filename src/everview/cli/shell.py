@@ -1,6 +1,6 @@
 """The shell of ``everview sql``.
 
-One sentence: lines are gathered until a statement ends with a semicolon, and each statement is executed,
+Lines are gathered until a statement ends with a semicolon, and each statement is executed,
 shown and timed before the next prompt.
 
     shop> SELECT customer, total

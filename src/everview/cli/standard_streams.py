@@ -1,6 +1,6 @@
 """Standard input, output and error as the command found them.
 
-One sentence: a stream that is closed when the command starts is not mistaken for a file that it opens later, and
+A stream that is closed when the command starts is not mistaken for a file that it opens later, and
 what cannot be printed is an error in one line, never a traceback.
 """
 

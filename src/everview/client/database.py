@@ -1,6 +1,6 @@
 """A database: a store, its catalog, and the tables in it by name.
 
-One sentence: names are looked up in the catalog, and a handle whose definition was changed
+Names are looked up in the catalog, and a handle whose definition was changed
 by another process looks it up again and repeats the call.
 
     >>> import everview, tempfile

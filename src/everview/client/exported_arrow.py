@@ -1,6 +1,6 @@
 """Arrow columns as they leave Everview: those that DuckDB's own export gives.
 
-One sentence: inside, values that Arrow has no type for travel as opaque bytes (:mod:`everview.change.types`);
+Inside, values that Arrow has no type for travel as opaque bytes (:mod:`everview.change.types`);
 readers of a result get the types of ``duckdb.sql(…).to_arrow_table()`` instead, in lists, structs and maps too.
 
 | type | inside | outside |

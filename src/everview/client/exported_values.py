@@ -1,6 +1,6 @@
 """Python values and pandas columns as they leave Everview: those that DuckDB's own conversions give.
 
-One sentence: ``rows()`` gives what DuckDB's ``fetchall()`` gives and ``df()`` what its ``df()`` gives, except where
+``rows()`` gives what DuckDB's ``fetchall()`` gives and ``df()`` what its ``df()`` gives, except where
 DuckDB raises an error or loses digits: there the values stay exact.
 
 | | as in DuckDB | where DuckDB raises or is not exact |

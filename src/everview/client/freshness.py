@@ -1,6 +1,6 @@
 """How fresh a read has to be, and how it gets there.
 
-One sentence: a read that asks for more than the last epoch shows has a goal, a frontier; what is
+A read that asks for more than the last epoch shows has a goal, a frontier; what is
 missing to it is laid over the committed rows if it is little, and waited for if it is much.
 
 ====================  ======================================================================

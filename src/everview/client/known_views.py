@@ -1,6 +1,6 @@
 """Which plan holds a view's rows, for every epoch that can still be read.
 
-One sentence: the plan of an epoch says in which table a view's rows are, and stays the same until
+The plan of an epoch says in which table a view's rows are, and stays the same until
 views join the view's group, so what was made of it is kept by the plan's name.
 """
 

@@ -1,6 +1,6 @@
 """Conditions that name a key: which rows of a table a query can be about.
 
-One sentence: where a query says that the first columns of a table's key equal constants, only the
+Where a query says that the first columns of a table's key equal constants, only the
 rows with these values are read, and DuckDB still evaluates the whole condition over them.
 
 ::

@@ -1,6 +1,6 @@
 """Keeping views up to date for as long as a ``with`` block lasts.
 
-One sentence: the same epochs are run by a pipeline on Spark or by a thread of this process, and
+The same epochs are run by a pipeline on Spark or by a thread of this process, and
 whoever starts one holds the store's lease, so there is one of them at a time.
 """
 

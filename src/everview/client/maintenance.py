@@ -1,6 +1,6 @@
 """Where statements hand over to whoever keeps views up to date.
 
-One sentence: a statement that makes a view or an index records it and calls :meth:`created`; what
+A statement that makes a view or an index records it and calls :meth:`created`; what
 was created is built by :meth:`settle`; FLUSH calls :meth:`flush`.
 
 What holds at the hand-over:

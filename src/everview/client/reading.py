@@ -1,6 +1,6 @@
 """What a checked query reads: one version of the store, and of each table as little as possible.
 
-One sentence: every reference to a table or view becomes a source of its own, restricted to the
+Every reference to a table or view becomes a source of its own, restricted to the
 keys that the query names, and all of them stand on one snapshot.
 """
 

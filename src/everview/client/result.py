@@ -1,6 +1,6 @@
 """What a statement gives back: columns, rows as they are asked for, and notices.
 
-One sentence: a :class:`Result` pulls batches of columns from where they are computed only as far
+A :class:`Result` pulls batches of columns from where they are computed only as far
 as it is read, and keeps what it has pulled while that is little, so that a small result may be
 read again and a large one is never held whole.
 

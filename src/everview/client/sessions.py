@@ -1,6 +1,6 @@
 """Sessions: a client sees what it has written, and never less than it has seen.
 
-One sentence: a session is one frontier, what it has written and what it has been shown, and every view
+A session is one frontier, what it has written and what it has been shown, and every view
 that it reads reflects at least that.
 
     >>> import everview, tempfile

@@ -1,6 +1,6 @@
 """One version of everything, for as long as it is held.
 
-One sentence: a snapshot stands on one version of the whole store and on what was defined in it, so
+A snapshot stands on one version of the whole store and on what was defined in it, so
 whatever is read of it, however long it takes, belongs together.
 
     >>> import everview, tempfile

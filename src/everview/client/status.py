@@ -1,6 +1,6 @@
 """How everything is: groups, views, builds, what is set aside, and who maintains it.
 
-One sentence: a status is read from one snapshot, is a tree of plain values, and prints as a few lines.
+A status is read from one snapshot, is a tree of plain values, and prints as a few lines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Changes of a view, epoch by epoch, from wherever one was.
 
-One sentence: the changes of an epoch are computed from the logs when somebody asks, by running the
+The changes of an epoch are computed from the logs when somebody asks, by running the
 view's steps backwards from the rows that are there now, so nothing is kept for subscribers.
 
 Let V(f) be the rows of a view at the frontier f, and C where its group is now. The steps of the view,

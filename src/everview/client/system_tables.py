@@ -1,6 +1,6 @@
 """Tables that tell how views are doing, for SELECT.
 
-One sentence: the figures of epochs, as the snapshot of a query has them, are rows of tables in the schema
+The figures of epochs, as the snapshot of a query has them, are rows of tables in the schema
 ``everview``.
 
 ::

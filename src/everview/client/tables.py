@@ -1,6 +1,6 @@
 """Tables by name, and batches over them.
 
-One sentence: a handle whose definition was changed by another process looks it up again and
+A handle whose definition was changed by another process looks it up again and
 repeats the call, and a hidden key never leaves it.
 """
 

@@ -1,6 +1,6 @@
 """A view tried against DuckDB before it can be read.
 
-One sentence: the plan of a new view is run over a sample of rows, through several rounds of changes, and what it
+The plan of a new view is run over a sample of rows, through several rounds of changes, and what it
 shows after each is compared with DuckDB's answer to the user's own words over the same rows.
 
 Where they differ the plan is wrong, which is a defect of Everview: the view is then maintained by evaluating the

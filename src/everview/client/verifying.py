@@ -1,6 +1,6 @@
 """What views show, for whoever judges them.
 
-One sentence: rows are read as every reader reads them, from the tables that the plan of the epoch names,
+Rows are read as every reader reads them, from the tables that the plan of the epoch names,
 so what is judged is what users see.
 """
 

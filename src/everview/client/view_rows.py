@@ -1,6 +1,6 @@
 """A view as its plan keeps it: from values of its key to places in the store, and from records to rows.
 
-One sentence: a :class:`ViewRows` knows where the rows of one view are under one plan, and reads them
+A :class:`ViewRows` knows where the rows of one view are under one plan, and reads them
 through any reader of state, be it the living store, a snapshot, or a snapshot with changes laid over.
 
 A key is given as the values of the view's key columns, in their order. What is stored is the encoding

@@ -1,6 +1,6 @@
 """Views by name: rows by key, ranges of rows, and how fresh they have to be.
 
-One sentence: a plain read shows the last committed epoch and waits for nobody; one that asks for
+A plain read shows the last committed epoch and waits for nobody; one that asks for
 more is given the committed rows with what is pending laid over them, or waits for an epoch.
 
     >>> import everview, tempfile

@@ -1,6 +1,6 @@
 """The growth of the logs, epoch by epoch: what the streaming source asks the store.
 
-One sentence: where the stream of a group has an epoch under way that is the one to do, and else the next
+Where the stream of a group has an epoch under way that is the one to do, and else the next
 one is begun as soon as the logs have grown.
 """
 

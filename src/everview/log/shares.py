@@ -1,6 +1,6 @@
 """Shares: who reads what of an epoch.
 
-One sentence: the log slices of an epoch, and the pieces of the rows that a build takes in, are dealt
+The log slices of an epoch, and the pieces of the rows that a build takes in, are dealt
 out among the tasks of its first stage.
 """
 

@@ -1,6 +1,6 @@
 """The streaming source: Spark's offsets are epochs of the store.
 
-One sentence: when the logs have grown, the source begins the group's next epoch in the
+When the logs have grown, the source begins the group's next epoch in the
 store, and what it tells Spark is that epoch's number; the rows it yields are descriptors of
 log slices, so that no log byte passes through the JVM.
 

@@ -1,6 +1,6 @@
 """Spark's Python workers, ended without a word.
 
-One sentence: when Spark closes the connection to a worker (its task was cancelled, or it was idle for
+When Spark closes the connection to a worker (its task was cancelled, or it was idle for
 a minute), the worker ends, and prints no traceback about it.
 
 Spark's own loop answers a closed connection with an error message, which over a unix domain socket

@@ -1,6 +1,6 @@
 """Groups that a reader wants to be further than they are.
 
-One sentence: whoever needs a lazy group at a frontier leaves a small document that says so, and
+Whoever needs a lazy group at a frontier leaves a small document that says so, and
 whoever maintains the store moves the group and removes it.
 
 ::

@@ -1,6 +1,6 @@
 """Views that are being built: from rows that are there already to where their group is.
 
-One sentence: a build is a group of its own that takes in the base tables chunk by chunk, follows
+A build is a group of its own that takes in the base tables chunk by chunk, follows
 the log meanwhile, and joins the group its views belong to when both are at one frontier.
 
 A chunk is an epoch. It takes in the next rows of a table as they are at its frontier, and of the

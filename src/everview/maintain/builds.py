@@ -1,6 +1,6 @@
 """Where a build is, as the store remembers it.
 
-One sentence: a :class:`Build` is one small document that is written before and after each chunk, so
+A :class:`Build` is one small document that is written before and after each chunk, so
 whoever comes next knows which chunk is to be taken in, or that the views are about to join.
 
 ::

@@ -1,6 +1,6 @@
 """Rows of a base table as they were at a frontier.
 
-One sentence: the rows of now, with all that was written after the frontier undone, are the rows of
+The rows of now, with all that was written after the frontier undone, are the rows of
 then, so an epoch that takes in rows can be tried again and takes in the same.
 
     rows(F)  =  rows(now)  −  keys written in (F, now]  +  what the first of those writes found

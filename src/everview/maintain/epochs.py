@@ -1,6 +1,6 @@
 """Epochs in this process: begun, done, committed.
 
-One sentence: the epoch under way in the store is done as it was begun, whoever began it, and the
+The epoch under way in the store is done as it was begun, whoever began it, and the
 next one takes the logs a bounded step further.
 """
 

@@ -1,6 +1,6 @@
 """The figures of one epoch, and what all epochs of a group add up to.
 
-One sentence: an :class:`EpochFigures` says what an epoch took in, what it changed, how long that took
+An :class:`EpochFigures` says what an epoch took in, what it changed, how long that took
 and how old the views were, and a :class:`Totals` is the sum of all of them since the beginning.
 """
 

@@ -1,6 +1,6 @@
 """Work that other processes do for whoever maintains a store.
 
-One sentence: a process that outlives the one it works for finds that the lease has another holder, or
+A process that outlives the one it works for finds that the lease has another holder, or
 none, and stops.
 
 A stream that a client starts through Spark Connect runs in the server, and goes on there when the client

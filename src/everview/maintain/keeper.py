@@ -1,6 +1,6 @@
 """A thread that keeps the views of a store up to date, without Spark.
 
-One sentence: the keeper holds the store's lease and does the next small piece of work, over and over:
+The keeper holds the store's lease and does the next small piece of work, over and over:
 what a reader waits for, a chunk of a build, an epoch of each continuous group, and of the lazy ones
 when nobody writes.
 

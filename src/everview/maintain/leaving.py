@@ -1,6 +1,6 @@
 """What views leave behind, and how it goes.
 
-One sentence: state under a prefix of its own goes when the plan that had it is replaced, whole
+State under a prefix of its own goes when the plan that had it is replaced, whole
 tables are marked in the catalog and go when no plan names them any more.
 
 A drop belongs to no epoch. It is done when the plan without it is recorded and no epoch of an older

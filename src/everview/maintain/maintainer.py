@@ -1,6 +1,6 @@
 """The maintainer: everything that keeps the views of a store up to date, in this process.
 
-One sentence: whoever holds the store's lease finishes what was begun, builds what is new, follows
+Whoever holds the store's lease finishes what was begun, builds what is new, follows
 what was dropped, and takes every group to where the logs end.
 
 The same lease guards a pipeline on Spark, and epochs are the same, so the two take turns: each goes

@@ -1,6 +1,6 @@
 """Metrics: figures of every epoch, kept in the store beside the views.
 
-One sentence: before an epoch is committed its figures are written as state of that epoch, into a table of
+Before an epoch is committed its figures are written as state of that epoch, into a table of
 the group with as many slots as epochs are remembered, so they are there exactly when the epoch is.
 
 ::

@@ -1,6 +1,6 @@
 """Rows of a view at another frontier than its last epoch's, without an epoch.
 
-One sentence: steps are pure, so the steps of one view are run over a slice of the logs, nothing is
+Steps are pure, so the steps of one view are run over a slice of the logs, nothing is
 written, and what comes out is laid over the rows that are there.
 
 ::

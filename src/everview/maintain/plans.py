@@ -1,6 +1,6 @@
 """Plans of groups: from what the catalog defines to what epochs run, recorded by content.
 
-One sentence: a group's plan is compiled from the definitions of its views, goes on from the plan
+A group's plan is compiled from the definitions of its views, goes on from the plan
 before it, is bound to state tables, and is recorded in the store under a digest of its bytes.
 
 Epochs name their plan by the digest, so that ten thousand views cost an epoch nothing, and every

@@ -1,6 +1,6 @@
 """All that is set aside in a group: what views lack, and why.
 
-One sentence: rows, groups and partitions without a value are recorded beside the views, log entries
+Rows, groups and partitions without a value are recorded beside the views, log entries
 that cannot be read in the catalog, and both are told here in the same words.
 """
 

@@ -1,6 +1,6 @@
 """Views that are built anew because their state is damaged, while everybody goes on reading them.
 
-One sentence: a rebuild is a build of views that are there already; it makes every state below them again
+A rebuild is a build of views that are there already; it makes every state below them again
 in tables of its own, and on joining those take the place of the group's, in one epoch.
 
 ::

@@ -1,6 +1,6 @@
 """Loops that end: each round changes something, waits for something that has a name, or is the last.
 
-One sentence: a loop of the maintainer passes a :class:`Rounds` once in each round, which ends it when its
+A loop of the maintainer passes a :class:`Rounds` once in each round, which ends it when its
 deadline is over, or when a round has left everything as an earlier one had.
 
 ::

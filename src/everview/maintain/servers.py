@@ -1,6 +1,6 @@
 """How many view servers there are.
 
-One sentence: the number is a small document of the store, so that every process that shares out the
+The number is a small document of the store, so that every process that shares out the
 work of an epoch takes the same one, and a new one from the next epoch on.
 """
 

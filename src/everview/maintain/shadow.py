@@ -1,6 +1,6 @@
 """The states of a group built anew in a store of their own, and compared with those that are kept.
 
-One sentence: a state is a function of the base rows, whatever the order they came in, so the same plan
+A state is a function of the base rows, whatever the order they came in, so the same plan
 over the rows of one frontier, in an empty store, leaves the states that the group should have.
 
 What maintenance remembers (PRE-AGGREGATION, REVERSE-JOIN, …) is nobody's query, so the steps that keep

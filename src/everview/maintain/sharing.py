@@ -1,6 +1,6 @@
 """State that several views share: whose table is kept when a build joins its group.
 
-One sentence: a state is named by its fingerprint, so the build's table and the group's hold the
+A state is named by its fingerprint, so the build's table and the group's hold the
 same, and the wider one, or the one with more members, is kept.
 
 ::

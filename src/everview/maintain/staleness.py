@@ -1,6 +1,6 @@
 """How long an operation waits until views show it: the model of paper 004.
 
-One sentence: the time that one operation takes one view server gives the most operations a second
+The time that one operation takes one view server gives the most operations a second
 (equation 1) and, with the length of the queue, how long what is written now has to wait (equation 2).
 
 ::

@@ -1,6 +1,6 @@
 """Sums over all epochs of a group, in one record.
 
-One sentence: the record is the group's :class:`~everview.maintain.figures.Totals` followed by a column of
+The record is the group's :class:`~everview.maintain.figures.Totals` followed by a column of
 views, each with the rows that were inserted, updated and deleted in it, so that an epoch adds to all of
 them at once.
 

@@ -1,6 +1,6 @@
 """What an epoch has to do, as it is recorded with its begin.
 
-One sentence: an :class:`EpochTask` names a recorded plan and says what the epoch takes in: the log
+An :class:`EpochTask` names a recorded plan and says what the epoch takes in: the log
 up to its frontier, and of a view that is being built also the next rows of a table.
 """
 

@@ -1,6 +1,6 @@
 """Logs that nobody needs any more are trimmed.
 
-One sentence: an entry of a log goes when every group and every build has passed it, and it is neither
+An entry of a log goes when every group and every build has passed it, and it is neither
 among the last operations nor among those of the last time that are kept for readers.
 
 ::

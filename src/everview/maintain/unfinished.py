@@ -1,6 +1,6 @@
 """Epochs that somebody began and did not end.
 
-One sentence: before anything else is done with a group, the epoch that is under way in it is done; one that
+Before anything else is done with a group, the epoch that is under way in it is done; one that
 fails is in nobody's way where nothing of the group's state is kept.
 
 ::

@@ -1,6 +1,6 @@
 """Counts, sums and averages that are added to and taken from.
 
-One sentence: an accumulator is one column of a group's record that can be added, in any order
+An accumulator is one column of a group's record that can be added, in any order
 and any number of parts, and taken away again without a trace; results are read off it::
 
     record of a group, as of E  =  record as of E−1  +  Σ weight · (1, x is there, x)

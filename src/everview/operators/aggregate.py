@@ -1,6 +1,6 @@
 """Aggregates: the parts of a group put together.
 
-One sentence: a group's row before and after the epoch is made of what its parts held before and
+A group's row before and after the epoch is made of what its parts held before and
 hold after; parts that did not change are asked for what they held.
 
     SELECT customer, count(*), avg(amount), max(amount) … GROUP BY customer

@@ -1,6 +1,6 @@
 """Sums of BIGNUMs.
 
-One sentence: a sum is kept as the BIGNUM that it is, which has room for every sum, so what is kept is also the
+A sum is kept as the BIGNUM that it is, which has room for every sum, so what is kept is also the
 result.
 
 Numbers of up to 64 bytes are cut into digits of 32 bits, as all integers are (:mod:`everview.operators.whole_sums`),

@@ -1,6 +1,6 @@
 """A plan bound to a store: which table of the store is which state of the plan.
 
-One sentence: a :class:`BoundPlan` is all that an attempt of an epoch must know, in a form that
+A :class:`BoundPlan` is all that an attempt of an epoch must know, in a form that
 survives the process that began it.
 
 Schemas are as they were when the epoch began: they are looked up after the frontier was chosen,

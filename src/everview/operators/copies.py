@@ -1,6 +1,6 @@
 """Counting equal rows: how often each stood there before, and what a change makes of it.
 
-One sentence: the state is a record of counts under the row itself, and what is emitted depends only
+The state is a record of counts under the row itself, and what is emitted depends only
 on the counts before and after.
 
 Rows are told apart by their encoding as a key. Values that are equal in SQL and do not look the

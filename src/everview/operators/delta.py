@@ -1,6 +1,6 @@
 """DELTA: from log entries, or the rows of a snapshot, to changes of a base table.
 
-One sentence: the old row goes, the new row comes; where the log tells the old row nothing is
+The old row goes, the new row comes; where the log tells the old row nothing is
 kept, where it does not the table's last rows are state.
 
     ΔT  =  −old  +new        however often the key was written in between

@@ -1,6 +1,6 @@
 """The DELTA table: the last row of each base key.
 
-One sentence: a record holds the used columns of a row, and where the log tells times instead of an
+A record holds the used columns of a row, and where the log tells times instead of an
 order also when each column of the table was written last, for that decides what a late entry may
 still change.
 

@@ -1,6 +1,6 @@
 """Evaluating SQL over columns: the only place where operators meet DuckDB.
 
-One sentence: expressions go in as text with the rows they are about, columns come out row by
+Expressions go in as text with the rows they are about, columns come out row by
 row in the same order, and rows that have no value are told apart instead of stopping the rest.
 
 An expression may fail for some rows: a text that is no number, an integer that overflows.

@@ -1,6 +1,6 @@
 """Exact sums of DOUBLE.
 
-One sentence: a DOUBLE is a 53-bit integer times a power of two, so doubles are summed as whole
+A DOUBLE is a 53-bit integer times a power of two, so doubles are summed as whole
 numbers of 2^-1074, the least DOUBLE there is, and rounded only when somebody looks.
 
     x  =  ± mantissa · 2^(place − 1074)          mantissa below 2^53, place 0 … 2045

@@ -1,6 +1,6 @@
 """EXTREME: the least and the greatest value of each group.
 
-One sentence: the values of a group are a bag in their own order, and its ends are min and max, so
+The values of a group are a bag in their own order, and its ends are min and max, so
 losing the extreme costs a look at the next one and never at the group.
 
     min(g)  =  first of V(g)        V(g) as of E  =  V(g) as of E − 1  +  changes of E

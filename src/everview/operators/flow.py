@@ -1,6 +1,6 @@
 """Changes on their way between steps.
 
-One sentence: changes are an Arrow table of a step's fields, with a weight, and with the number of
+Changes are an Arrow table of a step's fields, with a weight, and with the number of
 a member where the step stands for several views.
 """
 

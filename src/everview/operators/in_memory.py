@@ -1,6 +1,6 @@
 """State tables in memory, for a plan that is run only to see what it does.
 
-One sentence: steps read what was there when the epoch began, and what they write is there when it ends.
+Steps read what was there when the epoch began, and what they write is there when it ends.
 
 Nothing here is kept, shared or versioned: it is for some dozens of rows, and for one reader. What a step claims to
 have been there before is compared with what was: a store takes its word for it, and shows it to readers of the epoch

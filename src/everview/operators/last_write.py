@@ -1,6 +1,6 @@
 """Last write wins: what entries come to that arrive in any order, and more than once.
 
-One sentence: an entry is a row of which each column has the time at which it was written, and two
+An entry is a row of which each column has the time at which it was written, and two
 of them are merged column by column, the later one winning; that is commutative, associative and
 idempotent, so order and repetition do not matter.
 

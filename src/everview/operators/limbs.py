@@ -1,6 +1,6 @@
 """Whole numbers of any length, one per group, held in columns.
 
-One sentence: a number is a row of 32-bit digits with signs, so adding two numbers is adding
+A number is a row of 32-bit digits with signs, so adding two numbers is adding
 their digits, and only afterwards is carried::
 
     number  =  Σ digit[i] · 2^(32·(low + i))

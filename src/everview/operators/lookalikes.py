@@ -1,6 +1,6 @@
 """Equal values made to look the same.
 
-One sentence: 0.0 and -0.0, all NaNs, 1 month and 30 days are equal in SQL, so before bytes are
+0.0 and -0.0, all NaNs, 1 month and 30 days are equal in SQL, so before bytes are
 compared each of them becomes one of them, inside lists, structs and maps too.
 
     >>> import pyarrow as pa

@@ -1,6 +1,6 @@
 """Members of families: whose change a change is.
 
-One sentence: the changes of a step that stands for many views carry the number of the member
+The changes of a step that stands for many views carry the number of the member
 they belong to, and a step first translates its inputs' numbers into its own.
 
 A member is a row of constants (:class:`~everview.plan.maintenance.Constants`), and a step's

@@ -1,7 +1,7 @@
 """Writes in order: what the entries of a log come to, where they say neither what they found nor
 when they were written.
 
-One sentence: of the writes of a key only the last of each column counts, and of those only the
+Of the writes of a key only the last of each column counts, and of those only the
 ones after its last deletion.
 
     put  k=5  a=1, b=1

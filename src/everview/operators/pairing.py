@@ -1,6 +1,6 @@
 """Rows that meet: numbers for join keys, and pairs of rows with the same number.
 
-One sentence: every key that an epoch's changes touch gets a number, and from there on a join is
+Every key that an epoch's changes touch gets a number, and from there on a join is
 arithmetic on arrays of numbers.
 
     left   key  a b a        right  key  b a b

@@ -1,6 +1,6 @@
 """Partitions that changes touch: their rows before and after an epoch.
 
-One sentence: what is evaluated again is evaluated for the touched partitions as they were and as
+What is evaluated again is evaluated for the touched partitions as they were and as
 they are, each by itself, and the difference of the two answers is what the step emits.
 
     ΔQ(R)  =  Σ over touched partitions p of  Q(R(p) + ΔR(p)) − Q(R(p))

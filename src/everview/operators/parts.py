@@ -1,6 +1,6 @@
 """Parts of an aggregate: what a step that puts them together asks of each.
 
-One sentence: a part emits the values of the groups that its own input changed, and can be asked
+A part emits the values of the groups that its own input changed, and can be asked
 for those of any other group, as of the last epoch.
 """
 

@@ -1,6 +1,6 @@
 """PRE-AGGREGATION: counts and sums by group.
 
-One sentence: a group is a few accumulators that can be added and taken away, so its new record is
+A group is a few accumulators that can be added and taken away, so its new record is
 the old one plus the weighted sum of its changes, whatever their order.
 
     record(g) as of E  =  record(g) as of E − 1  +  Σ weight · (1, x is there, x)

@@ -1,6 +1,6 @@
 """Rows without a value: kept beside the views until they are mended.
 
-One sentence: where an expression has no value for a row, a group or a partition, that one is
+Where an expression has no value for a row, a group or a partition, that one is
 left out of the view and recorded here, in a state table that moves with the epoch.
 
 Whether something has a value depends on it alone, so what fails when a row comes fails again

@@ -1,6 +1,6 @@
 """Values for people: in messages, in the quarantine, in what verify finds.
 
-One sentence: a value is Python's, or, where Python has none (``infinity``, years before 1 and after 9999), the
+A value is Python's, or, where Python has none (``infinity``, years before 1 and after 9999), the
 text that DuckDB writes.
 """
 

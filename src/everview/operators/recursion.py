@@ -1,6 +1,6 @@
 """Recursive queries that would not end, ended.
 
-One sentence: every round of a recursion asks whether it may go on, and after so many rounds the
+Every round of a recursion asks whether it may go on, and after so many rounds the
 question is an error, which is the partition's own like any other.
 
 ::

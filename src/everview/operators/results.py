@@ -1,6 +1,6 @@
 """What SUM and AVG show of an accumulator.
 
-One sentence: a result is what DuckDB answers for the rows that are there, except that no order
+A result is what DuckDB answers for the rows that are there, except that no order
 of the rows can make a difference, and a sum that does not fit its type is reported for its
 group alone.
 

@@ -1,6 +1,6 @@
 """Aggregates that round as they go, and so depend on the order in which they meet their rows.
 
-One sentence: where DuckDB adds floats, the last digits of a partition's answer may depend on which
+Where DuckDB adds floats, the last digits of a partition's answer may depend on which
 other partitions are evaluated with it, and such partitions must be evaluated one by one.
 
 What a step takes away must be, bit for bit, what it emitted when the rows came. DuckDB evaluates a

@@ -1,6 +1,6 @@
 """Where changes go: the key by which they are redistributed, and the place that owns it.
 
-One sentence: rows that agree in the key of a zone have equal bytes here, whatever step and whatever
+Rows that agree in the key of a zone have equal bytes here, whatever step and whatever
 side of a join they come from, and a place is chosen by these bytes alone.
 
 The space of tokens (hashes of those bytes) is cut into regions, and regions are dealt out to view

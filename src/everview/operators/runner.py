@@ -1,6 +1,6 @@
 """A whole plan run in this process, stage after stage.
 
-One sentence: the runner takes changes of base tables through all stages of a plan in one place,
+The runner takes changes of base tables through all stages of a plan in one place,
 with the same workers that view servers run on Spark.
 """
 

@@ -1,6 +1,6 @@
 """Stages: the steps that run between two redistributions, in one place.
 
-One sentence: a stage takes what was packed for its steps, runs them one after another, and packs
+A stage takes what was packed for its steps, runs them one after another, and packs
 what steps of later stages read.
 
 The same code runs in a Spark task, where a place is one of several view servers, and in the

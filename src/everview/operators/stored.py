@@ -1,6 +1,6 @@
 """The state of a step, between columns and the bytes of a store.
 
-One sentence: a state table's key is the encoding of the step's key columns, and a record, or a
+A state table's key is the encoding of the step's key columns, and a record, or a
 row of a bag, is the encoding of the other columns; this module knows both and nothing else does.
 
 Three things that an encoding of keys alone would not take:

@@ -1,6 +1,6 @@
 """What an epoch did, in numbers.
 
-One sentence: every place where an epoch is worked on counts what it takes in, what it changes in views
+Every place where an epoch is worked on counts what it takes in, what it changes in views
 and where its time goes, and the numbers of all places add up to those of the epoch.
 
 An update of a view is a record that is written: a row that comes, a row that is another under the same

@@ -1,6 +1,6 @@
 """View tables and indexes: the end of a view's steps.
 
-One sentence: changes carry the old and the new row of a key, so a record is written (E, new, old)
+Changes carry the old and the new row of a key, so a record is written (E, new, old)
 without being read.
 
     ΔV  →  V(k) := new row, before that old row

@@ -1,6 +1,6 @@
 """A view's rows, out of the state table that holds them.
 
-One sentence: what a reader sees of a view is its shown columns, computed from nothing: they are
+What a reader sees of a view is its shown columns, computed from nothing: they are
 stored under the names that the plan gave them.
 """
 

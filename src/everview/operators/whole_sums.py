@@ -1,6 +1,6 @@
 """Sums of integers and decimals.
 
-One sentence: every value is cut into digits of 32 bits, the digits are summed by group as
+Every value is cut into digits of 32 bits, the digits are summed by group as
 64-bit integers, and what comes out is carried into the kept form.
 
 A decimal is its unscaled integer, so nothing here knows of scales until a result is shown.

@@ -1,6 +1,6 @@
 """What a step may do while it works: read state as of the last epoch, write it stamped with this one.
 
-One sentence: a :class:`Work` is one attempt of one epoch in one place, and everything that a step
+A :class:`Work` is one attempt of one epoch in one place, and everything that a step
 does to the world goes through it, so that a dry run differs from a real one in nothing else.
 
 Steps read state as of E − 1 and never what E has written, so it does not matter which of them

@@ -1,6 +1,6 @@
 """What all workers have in common: their inputs, their members, and the columns they compute.
 
-One sentence: a worker is a step with its texts and codecs made ready once, so that an epoch costs
+A worker is a step with its texts and codecs made ready once, so that an epoch costs
 only what its changes cost.
 """
 

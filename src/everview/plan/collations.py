@@ -1,6 +1,6 @@
 """Text under a collation, as a key.
 
-One sentence: what DuckDB compares instead of such a text is a text again, compared by its bytes, and
+What DuckDB compares instead of such a text is a text again, compared by its bytes, and
 so it can be a part of a key.
 """
 

@@ -1,6 +1,6 @@
 """From the text of a view to what maintains it.
 
-One sentence: a view goes through the same few stages in the same order, each a function of
+A view goes through the same few stages in the same order, each a function of
 the one before, and nothing is touched but memory.
 
 ::

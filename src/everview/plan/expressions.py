@@ -1,6 +1,6 @@
 """Expressions: DuckDB's SQL over the fields of a relation.
 
-One sentence: Everview evaluates nothing itself, so an expression is a text that DuckDB will
+Everview evaluates nothing itself, so an expression is a text that DuckDB will
 run, with the fields it reads and the type it has.
 
 Fields are quoted identifiers in the text, whatever dots they contain: ``"o.amount" * 2``.

@@ -1,6 +1,6 @@
 """Notices: what of a view is evaluated again, and what that costs.
 
-One sentence: the builder says where in the text a construct without an operator stands, and what
+The builder says where in the text a construct without an operator stands, and what
 became of it under the rules says what each change will cost.
 
 A construct for which the rules found an operator after all gets no notice; one that is evaluated for

@@ -1,6 +1,6 @@
 """As-of joins that DuckDB is not asked.
 
-One sentence: DuckDB 2.0.0 does not return from an as-of RIGHT or FULL join in which no row finds a
+DuckDB 2.0.0 does not return from an as-of RIGHT or FULL join in which no row finds a
 match, so such a join is never part of a text that is evaluated.
 
 A view of one is planned without asking it (:mod:`everview.plan.build.joins`).

@@ -1,6 +1,6 @@
 """Recursions in a user's own words, which ask in every round whether they may go on.
 
-One sentence: DuckDB's tree of the words gets a condition more wherever a recursion reads itself, and DuckDB
+DuckDB's tree of the words gets a condition more wherever a recursion reads itself, and DuckDB
 writes the text of that tree.
 
 ::

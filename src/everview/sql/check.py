@@ -1,6 +1,6 @@
 """A query, checked: every name resolved, every type known, or a clear error.
 
-One sentence: :func:`check` takes the tree of a query and a namespace, asks DuckDB what the
+:func:`check` takes the tree of a query and a namespace, asks DuckDB what the
 query's columns are, and returns a tree in which every column is tied to its source.
 
 The steps, in order:

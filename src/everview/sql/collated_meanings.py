@@ -1,6 +1,6 @@
 """Where text is compared: what MySQL and T-SQL do under a collation that ignores case.
 
-One sentence: everything that compares values, a condition, a key of GROUP BY, ORDER BY, PARTITION BY and
+Everything that compares values, a condition, a key of GROUP BY, ORDER BY, PARTITION BY and
 DISTINCT, is marked, and compared under the dialect's collation where the values are texts.
 """
 

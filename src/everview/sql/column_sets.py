@@ -1,6 +1,6 @@
 """COLUMNS(…), stars with a pattern and the star of a struct, written out.
 
-One sentence: DuckDB says which columns such an expression stands for; each gets an expression
+DuckDB says which columns such an expression stands for; each gets an expression
 of its own.
 
 ::

@@ -1,6 +1,6 @@
 """Columns of a table: names, types, NOT NULL, and which are its key.
 
-One sentence: a type is translated to DuckDB's spelling and read by
+A type is translated to DuckDB's spelling and read by
 :func:`everview.change.types.parse_type`, and of all constraints only NOT NULL and PRIMARY KEY
 are kept, because only those a store of keyed rows upholds.
 """

@@ -1,6 +1,6 @@
 """Statements that are Everview's own, read word by word.
 
-One sentence: EXPLAIN, SHOW, DESCRIBE, FLUSH and SET mean the same in every dialect, so they
+EXPLAIN, SHOW, DESCRIBE, FLUSH and SET mean the same in every dialect, so they
 are read from the tokens and sqlglot never sees them.
 """
 

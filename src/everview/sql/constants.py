@@ -1,6 +1,6 @@
 """Queries that differ only in the constants of their WHERE are resolved once.
 
-One sentence: what a comparison in WHERE compares with changes neither names nor types, so a
+What a comparison in WHERE compares with changes neither names nor types, so a
 query that was checked before with other constants is answered by putting the new ones in.
 
 ::

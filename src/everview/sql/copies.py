@@ -1,6 +1,6 @@
 """Copies of trees.
 
-One sentence: what sqlglot's own ``copy`` does, without taking apart every mark of every node, since marks are
+What sqlglot's own ``copy`` does, without taking apart every mark of every node, since marks are
 values that nobody changes; that makes it several times as fast, and views are defined by the thousand.
 """
 

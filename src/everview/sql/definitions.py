@@ -1,6 +1,6 @@
 """CREATE, ALTER and DROP out of sqlglot's trees.
 
-One sentence: a definition is taken over field by field; what a store of keyed rows cannot
+A definition is taken over field by field; what a store of keyed rows cannot
 promise (defaults, checks, foreign keys, …) is refused with its place and the reason.
 """
 

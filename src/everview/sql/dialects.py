@@ -1,6 +1,6 @@
 """How text is read into trees: the dialect Everview speaks, and those it reads besides.
 
-One sentence: every tree that leaves this module means what DuckDB means by it, whatever dialect it
+Every tree that leaves this module means what DuckDB means by it, whatever dialect it
 was written in, and knows where in the original text its names stand.
 
 **Everview's own dialect** (:mod:`everview.sql.own_dialect`) is DuckDB's, where sqlglot reads it otherwise

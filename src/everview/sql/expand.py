@@ -1,6 +1,6 @@
 """Names of tables replaced by what they stand for.
 
-One sentence: after expansion a query reads tables and views of the namespace and nothing else:
+After expansion a query reads tables and views of the namespace and nothing else:
 WITH and ``CREATE VIEW`` names have become subqueries, TUMBLE and HOP plain SQL, and everything
 unknown is an error that names what was probably meant.
 

@@ -1,6 +1,6 @@
 """Rows of DuckDB's answers for Python, whatever is in them.
 
-One sentence: where Python has no value for one that SQL has (an INTERVAL of millions of years), the rows are texts.
+Where Python has no value for one that SQL has (an INTERVAL of millions of years), the rows are texts.
 """
 
 from __future__ import annotations

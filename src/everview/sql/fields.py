@@ -1,6 +1,6 @@
 """Taking over sqlglot's trees field by field.
 
-One sentence: who reads a node names the fields it understands, and any other field that is set
+Who reads a node names the fields it understands, and any other field that is set
 is refused, so that nothing a user wrote is silently ignored.
 """
 

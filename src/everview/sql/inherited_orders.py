@@ -1,6 +1,6 @@
 """Orders that subqueries give their rows.
 
-One sentence: DuckDB hands the rows of a subquery in FROM on in the order of its ORDER BY, so what depends on the
+DuckDB hands the rows of a subquery in FROM on in the order of its ORDER BY, so what depends on the
 order of its rows and names none itself is given that of the subquery.
 
 ::

@@ -1,6 +1,6 @@
 """Which side of a join the columns of USING come from.
 
-One sentence: sqlglot writes ``coalesce(a.k, b.k)`` for a column that USING or NATURAL has made
+Sqlglot writes ``coalesce(a.k, b.k)`` for a column that USING or NATURAL has made
 one of two; all but full joins can do with a plain column, which is what keys are made of.
 
 | join | ``k`` is |

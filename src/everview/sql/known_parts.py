@@ -1,6 +1,6 @@
 """What of a parsed query the stages after the parser know.
 
-One sentence: every part that a node of a query may have is either listed here, because some stage makes
+Every part that a node of a query may have is either listed here, because some stage makes
 something of it, or an error, so that nothing is read and then forgotten.
 
 sqlglot reads more than DuckDB and more than we plan (``NEAREST``, ``MATCH_CONDITION``, ``WITH FILL``, hints, …).

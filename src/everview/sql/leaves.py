@@ -1,6 +1,6 @@
 """Expressions that replace the scalars inside of a nested value.
 
-One sentence: given what a scalar of each kind becomes, the text of an expression that takes a value of a nested
+Given what a scalar of each kind becomes, the text of an expression that takes a value of a nested
 type apart, replaces its scalars and puts it together again, nulls where they were.
 
     >>> replaced("x", parse_type("BIT[]"), {Kind.BIT: "CAST({} AS VARCHAR)".format})

@@ -1,6 +1,6 @@
 """Intervals of more hours than Arrow counts.
 
-One sentence: DuckDB counts the time of an INTERVAL in microseconds and Arrow in nanoseconds, so what has more
+DuckDB counts the time of an INTERVAL in microseconds and Arrow in nanoseconds, so what has more
 than 2,562,047 hours of time would silently become another value on the way: its whole days are counted as days.
 
     >>> import duckdb

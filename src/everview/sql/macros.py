@@ -1,6 +1,6 @@
 """DuckDB's macros that aggregate, or make several rows of one, written out.
 
-One sentence: ``geomean``, ``weighted_avg``, ``regexp_split_to_table`` and their like are no aggregates and no
+``geomean``, ``weighted_avg``, ``regexp_split_to_table`` and their like are no aggregates and no
 UNNEST to DuckDB but texts made of some, and written out these are kept like any others.
 
 ::

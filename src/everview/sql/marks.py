@@ -1,6 +1,6 @@
 """Marks: operations whose meaning depends on types that are not known yet.
 
-One sentence: a mark is a call around the operation while a text is written and read again, and
+A mark is a call around the operation while a text is written and read again, and
 ``meta["meaning"]`` of the operation after that (:mod:`everview.sql.typed_meanings`).
 """
 

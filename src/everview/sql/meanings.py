@@ -1,6 +1,6 @@
 """What each dialect means where DuckDB means something else: a table.
 
-One sentence: everything that depends on the dialect and not on a word of its own is a column of
+Everything that depends on the dialect and not on a word of its own is a column of
 :class:`Meaning`, and :data:`MEANINGS` has a line for each dialect.
 
 | column | the question |

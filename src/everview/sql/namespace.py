@@ -1,6 +1,6 @@
 """Namespaces: what the names of tables and views in a query stand for.
 
-One sentence: a query is checked against a :class:`Namespace`, which knows every table, view
+A query is checked against a :class:`Namespace`, which knows every table, view
 and named query by its name, and nothing else of the catalog.
 
 Names are DuckDB's: they keep the spelling they were created with, and two that differ in

@@ -1,6 +1,6 @@
 """Where SQL leaves an order open, so that the row key has to decide.
 
-One sentence: these constructs depend on the order of their rows, and what the query says about
+These constructs depend on the order of their rows, and what the query says about
 that order does not, or need not, tell all rows apart; whoever plans the query completes the
 order by the key of the rows, so that there is one answer.
 

@@ -1,6 +1,6 @@
 """Options of views, settings of sessions and of stores: their names, and the values they take.
 
-One sentence: an option is a name with a check of its value; a name that is none is answered
+An option is a name with a check of its value; a name that is none is answered
 with the nearest that is one.
 """
 

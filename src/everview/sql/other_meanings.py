@@ -1,6 +1,6 @@
 """What other dialects mean by words that DuckDB has too.
 
-One sentence: sqlglot translates most of it, and what it leaves in DuckDB's words with another
+Sqlglot translates most of it, and what it leaves in DuckDB's words with another
 meaning is put right here, or refused, before a text becomes DuckDB's.
 
 What every operation of a dialect means is a table (:mod:`everview.sql.meanings`); where it depends on

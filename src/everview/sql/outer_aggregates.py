@@ -1,6 +1,6 @@
 """Aggregates that stand in a subquery and belong to a query around it.
 
-One sentence: an aggregate belongs to the innermost query one of whose tables its arguments read, as in
+An aggregate belongs to the innermost query one of whose tables its arguments read, as in
 the SQL standard, and there it is computed, wherever in that query's subqueries it stands.
 
 ::

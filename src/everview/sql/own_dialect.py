@@ -1,6 +1,6 @@
 """Everview's own dialect: DuckDB's SQL, as sqlglot reads and writes it.
 
-One sentence: where sqlglot reads DuckDB's words otherwise than DuckDB, or cannot read them, its parser
+Where sqlglot reads DuckDB's words otherwise than DuckDB, or cannot read them, its parser
 is put right here.
 """
 

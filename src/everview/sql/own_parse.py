@@ -1,6 +1,6 @@
 """DuckDB's own parse of a text, in a form in which equal meanings are equal.
 
-One sentence: DuckDB prints the tree that its parser makes of a query (``json_serialize_sql``), and two
+DuckDB prints the tree that its parser makes of a query (``json_serialize_sql``), and two
 texts whose trees agree, positions, letter case, synonyms of functions and spellings of NOT aside, mean the
 same to DuckDB.
 

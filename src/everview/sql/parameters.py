@@ -1,6 +1,6 @@
 """Parameters: ``?``, ``$1`` and ``:name`` become literals of their values' types.
 
-One sentence: a value never becomes text that is read again; it becomes a tree, a literal or a
+A value never becomes text that is read again; it becomes a tree, a literal or a
 cast of one, that stands where the parameter stood.
 
 =====================  ====================================================

@@ -1,6 +1,6 @@
 """Queries that are given up when they take too long.
 
-One sentence: one thread of the process watches all queries that may only take so long, and interrupts a
+One thread of the process watches all queries that may only take so long, and interrupts a
 connection whose time is over. (A timer for each, which is a thread, costs more than most queries do.)
 """
 

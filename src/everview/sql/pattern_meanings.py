@@ -1,6 +1,6 @@
 """Patterns and parts of texts in other dialects.
 
-One sentence: LIKE, SIMILAR TO, regular expressions and substrings are written so that DuckDB finds in
+LIKE, SIMILAR TO, regular expressions and substrings are written so that DuckDB finds in
 them what the dialect finds.
 
 A regular expression that is a literal is tried: DuckDB's (RE2) has no look-around and no back references,

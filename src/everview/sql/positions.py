@@ -1,6 +1,6 @@
 """Where something stands in a text of SQL.
 
-One sentence: a place is an offset into the text as the user wrote it; line, column and the
+A place is an offset into the text as the user wrote it; line, column and the
 excerpt with a caret are worked out only when an error is made.
 
 Trees carry offsets in ``node.meta["start"]`` of names, literals and functions; a node that

@@ -1,6 +1,6 @@
 """What sqlglot would log while it works for us.
 
-One sentence: everything that is wrong with a text is said by the error that is raised, so
+Everything that is wrong with a text is said by the error that is raised, so
 while a statement is read or checked sqlglot's warnings about it go nowhere; at other times, and
 in other threads, its logger does what the application wants of it.
 """

@@ -1,6 +1,6 @@
 """DuckDB's complaints in our words, at the user's place in the user's text.
 
-One sentence: DuckDB complains of a text that sqlglot has written out of the tree; that text
+DuckDB complains of a text that sqlglot has written out of the tree; that text
 read back is the same tree, so what stands at DuckDB's offset there is, node for node, something
 that stands at a known offset in what the user wrote.
 

@@ -1,6 +1,6 @@
 """ORDER BY of a subquery whose columns get other names outside of it.
 
-One sentence: sqlglot gives the columns of a subquery the names that its alias lists, and leaves the old
+Sqlglot gives the columns of a subquery the names that its alias lists, and leaves the old
 ones in its ORDER BY, so what names a column there names its place instead.
 
 ::

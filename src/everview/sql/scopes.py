@@ -1,6 +1,6 @@
 """Every column of a query tied to the table it comes from.
 
-One sentence: sqlglot resolves names, stars, USING, aliases and positions, DuckDB says whether
+Sqlglot resolves names, stars, USING, aliases and positions, DuckDB says whether
 the result still has the same columns and types, and what sqlglot cannot resolve stays whole for
 DuckDB to evaluate.
 

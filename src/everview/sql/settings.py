@@ -1,6 +1,6 @@
 """How SQL is evaluated: the settings that every evaluation shares.
 
-One sentence: a view is what DuckDB with its own defaults answers, in UTC, wherever and whenever it is
+A view is what DuckDB with its own defaults answers, in UTC, wherever and whenever it is
 computed: while a statement is checked, in a maintenance step, in a recomputation.
 
 No setting changes what an expression means:

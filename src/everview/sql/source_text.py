@@ -1,6 +1,6 @@
 """What DuckDB itself makes of the text that a query was read from.
 
-One sentence: sqlglot reads more than DuckDB does and writes it otherwise, so where the user's
+Sqlglot reads more than DuckDB does and writes it otherwise, so where the user's
 own words can be found and are DuckDB's SQL, DuckDB says whether they are well formed and what
 the columns without an alias are called.
 

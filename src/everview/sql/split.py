@@ -1,6 +1,6 @@
 """A text cut into its statements.
 
-One sentence: a :class:`Piece` is the tokens of one statement with the text and the dialect
+A :class:`Piece` is the tokens of one statement with the text and the dialect
 they come from, and every error about it is made here, because here the places are known.
 
 Statements are separated by semicolons. ``SET dialect`` changes how the rest of the text is

@@ -1,6 +1,6 @@
 """Statements: what a text asks for, in fields.
 
-One sentence: a statement is a frozen dataclass that holds everything it says and has checked
+A statement is a frozen dataclass that holds everything it says and has checked
 what can be checked without a catalog; nothing in it has been carried out.
 
 Every statement keeps its own ``text``, ``at`` (where it begins in the whole text) and

@@ -1,6 +1,6 @@
 """TUMBLE and HOP: the windows of time that a row belongs to, as table functions.
 
-One sentence: both become plain SQL over the table's own rows before anything else looks at the
+Both become plain SQL over the table's own rows before anything else looks at the
 query, so that they need no operator and mean what DuckDB's ``time_bucket`` means.
 
 ::

@@ -1,6 +1,6 @@
 """Whether our reading of a query can be trusted.
 
-One sentence: it can if DuckDB reads the same query in the user's own words and in the text that is
+It can if DuckDB reads the same query in the user's own words and in the text that is
 written from our tree (:mod:`everview.sql.own_parse`).
 
 Thousands of views that differ in constants are worded alike, so two texts are compared with their literals

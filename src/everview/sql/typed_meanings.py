@@ -1,6 +1,6 @@
 """What another dialect means by an operation, where that depends on the types of its values.
 
-One sentence: a text is translated before any table is known, so an operation whose meaning depends on
+A text is translated before any table is known, so an operation whose meaning depends on
 types is only marked then, and replaced here, where DuckDB can be asked for the types.
 
 ::

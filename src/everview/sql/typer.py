@@ -1,6 +1,6 @@
 """Types of queries, asked of DuckDB itself.
 
-One sentence: a :class:`Typer` holds an empty database in memory in which the inputs of a query
+A :class:`Typer` holds an empty database in memory in which the inputs of a query
 exist without rows, and lets DuckDB's own binder say what columns and types the query has, or
 what is wrong with it.
 

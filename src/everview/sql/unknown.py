@@ -1,6 +1,6 @@
 """Errors for names that a query uses and nobody defined.
 
-One sentence: such an error is an :class:`UnknownObjectError` like any other of its kind, and
+Such an error is an :class:`UnknownObjectError` like any other of its kind, and
 its message and detail show the place in the text as those of statements do.
 """
 

@@ -1,6 +1,6 @@
 """The types of values inside a query, asked of DuckDB.
 
-One sentence: a value is given to a function that takes none, and DuckDB's complaint contains its type:
+A value is given to a function that takes none, and DuckDB's complaint contains its type:
 ``No function matches the given name and argument types 'pi(DECIMAL(3,1))'``.
 
 So the type of a value is known wherever it stands, in a correlated subquery as in an aggregate.

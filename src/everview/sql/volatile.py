@@ -1,6 +1,6 @@
 """What a view cannot be made of: answers that change although no row did.
 
-One sentence: a view is maintained from changes of its tables, so an expression whose value
+A view is maintained from changes of its tables, so an expression whose value
 depends on the time, on chance, on the session or on a file would go stale unnoticed, and is
 refused with its place, the reason and what to write instead.
 

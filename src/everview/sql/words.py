@@ -1,6 +1,6 @@
 """A query in the user's own words, for DuckDB to evaluate as they stand.
 
-One sentence: where our reading of a query cannot be trusted, or there is none, DuckDB's own reading says
+Where our reading of a query cannot be trusted, or there is none, DuckDB's own reading says
 which tables the words read and whether they may be a view, and the words themselves are what is evaluated.
 
 ::

@@ -1,6 +1,6 @@
 """INSERT, UPDATE, DELETE and SELECT out of sqlglot's trees.
 
-One sentence: a write says a table and what changes there; whatever else a dialect lets it say
+A write says a table and what changes there; whatever else a dialect lets it say
 (RETURNING, ON CONFLICT, FROM, …) is refused with what to write instead.
 """
 

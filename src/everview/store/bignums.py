@@ -1,6 +1,6 @@
 """Whole numbers of any length (BIGNUM), and the bytes in which DuckDB holds them.
 
-One sentence: three bytes hold the number of bytes that follow, plus 2^23, the magnitude follows with its highest
+Three bytes hold the number of bytes that follow, plus 2^23, the magnitude follows with its highest
 byte first, and of a negative number all bytes are inverted; so the bytes are in the order of the numbers.
 
     >>> to_bytes("256").hex(" ")

@@ -1,6 +1,6 @@
 """Columns of bytes as numpy arrays, and back.
 
-One sentence: a column of bytes is where the bytes of each row start, all bytes behind each other, and which rows are
+A column of bytes is where the bytes of each row start, all bytes behind each other, and which rows are
 not null.
 """
 

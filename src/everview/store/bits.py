@@ -1,6 +1,6 @@
 """Texts of zeros and ones (BIT), and the bytes in which DuckDB holds them.
 
-One sentence: a byte says how many bits at the front of the rest are padding, which is ones, and the bits follow; values
+A byte says how many bits at the front of the rest are padding, which is ones, and the bits follow; values
 are ordered as the texts are, so a key holds the text.
 
     >>> to_bytes("0101").hex(" ")

@@ -1,6 +1,6 @@
 """Columns and what they are made of: Python values, raw bytes, choices between two columns.
 
-One sentence: Arrow arrays of our types are made from Python values or fixed-width bytes,
+Arrow arrays of our types are made from Python values or fixed-width bytes,
 and taken apart again, in this file only, because Arrow's own conversions stop at
 extension types (HUGEINT, UUID, JSON) and at whatever is nested around them.
 

@@ -1,6 +1,6 @@
 """What Everview asks of a store, as Protocols.
 
-One sentence: a store is base tables with a transaction log, and versioned state tables
+A store is base tables with a transaction log, and versioned state tables
 with epochs; whoever fulfils these Protocols and passes ``tests/adapters`` is a store.
 
 Bytes cross the contracts in columns: keys and values are Arrow ``large_binary`` arrays,

@@ -1,6 +1,6 @@
 """Arrow columns of many types, brought into the one type a column has.
 
-One sentence: :func:`fit` converts a column where no value changes its meaning, and says
+:func:`fit` converts a column where no value changes its meaning, and says
 why it cannot where one would.
 
 What converts is what the values of a single row may be (:mod:`everview.store.values`),

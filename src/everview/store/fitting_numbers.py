@@ -1,6 +1,6 @@
 """Arrow columns of numbers, brought into the one type a column has.
 
-One sentence: a number of another width or kind is taken where it is exactly a number of the column's type.
+A number of another width or kind is taken where it is exactly a number of the column's type.
 
 :mod:`everview.store.fitting` says what converts, and is how these are reached.
 """

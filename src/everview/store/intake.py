@@ -1,6 +1,6 @@
 """Taking in what users hand over: checked, canonical, or refused before anything is written.
 
-One sentence: a quick way takes what is right, a careful way explains what is wrong, and
+A quick way takes what is right, a careful way explains what is wrong, and
 the careful way for many rows is the one for a single row, so the errors are the same.
 
 A row is a mapping from column names to Python values. Many rows come as a list of such

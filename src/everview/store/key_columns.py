@@ -1,6 +1,6 @@
 """Keys from columns and columns from keys, without a loop over rows.
 
-One sentence: a key column is a few segments (a matrix of bytes for neighbouring
+A key column is a few segments (a matrix of bytes for neighbouring
 fixed-width components, a ragged array for text) that Arrow joins row by row; reading
 goes the other way with one cursor per row that all components move in step.
 

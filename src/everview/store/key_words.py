@@ -1,6 +1,6 @@
 """Fixed-width values as unsigned words whose order is the order of the values.
 
-One sentence: every scalar of fixed width becomes one or more unsigned numbers which,
+Every scalar of fixed width becomes one or more unsigned numbers which,
 written big-endian one after the other, compare as bytes exactly as the values compare.
 
 A signed integer has its sign bit flipped; a 128-bit one is two words. Floats use the

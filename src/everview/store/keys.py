@@ -1,6 +1,6 @@
 """Keys: typed tuples as bytes that order as the tuples do.
 
-One sentence: a :class:`KeyCodec` writes the components of a key one after the other so
+A :class:`KeyCodec` writes the components of a key one after the other so
 that comparing two keys as bytes compares them as tuples, and the bytes of the first few
 components are the common beginning of exactly the keys that have them.
 

@@ -1,6 +1,6 @@
 """One open store per place and process.
 
-One sentence: whoever works inside somebody else's process (a Spark worker, a Spark source)
+Whoever works inside somebody else's process (a Spark worker, a Spark source)
 asks here for the store and gets the one that this very process opened, never one that a
 parent process had open when it forked.
 

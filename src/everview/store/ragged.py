@@ -1,6 +1,6 @@
 """Columns of byte strings, handled as one buffer and its offsets.
 
-One sentence: a byte column is a buffer with the places where its values begin and end, so
+A byte column is a buffer with the places where its values begin and end, so
 cutting, joining and choosing values is arithmetic on places.
 
 Values come from LMDB one by one as Python bytes and go back so; in between nothing here

@@ -1,6 +1,6 @@
 """Arrow columns as DuckDB reads them.
 
-One sentence: DuckDB takes every column of ours for the type that it is, except those with an ENUM in them, which
+DuckDB takes every column of ours for the type that it is, except those with an ENUM in them, which
 Arrow has no word for: such columns go in as texts, and what queries read is a view that casts them.
 
 Rows are a table, or anything with a schema that offers Arrow's stream, each time from the beginning.

@@ -1,6 +1,6 @@
 """Columns with scalars of some kinds in another Arrow type, however deep they stand.
 
-One sentence: a :class:`Rewrite` lists kinds, each with the Arrow type its values get and the function that
+A :class:`Rewrite` lists kinds, each with the Arrow type its values get and the function that
 converts a column of them, and applies that inside of lists, structs and maps too.
 
     >>> text = Rewrite({Kind.JSON: (lambda sql: pa.string(), lambda array, sql: array.storage)})

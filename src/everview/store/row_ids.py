@@ -1,6 +1,6 @@
 """Row ids: the hidden keys of tables that have none.
 
-One sentence: an id is a UUID of version 7, made by whoever inserts the row: the time in
+An id is a UUID of version 7, made by whoever inserts the row: the time in
 milliseconds, then random bits in which the rows of a batch count upwards.
 
 ::

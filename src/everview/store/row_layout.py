@@ -1,6 +1,6 @@
 """Where the parts of a record lie.
 
-One sentence: a record is a null bitmap, then one fixed-width slot per column, then the
+A record is a null bitmap, then one fixed-width slot per column, then the
 bytes of the columns whose values differ in length; a :class:`Layout` knows the offsets.
 
 A slot holds the value itself, or for a column of differing length a u32: where the

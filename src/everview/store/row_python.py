@@ -1,6 +1,6 @@
 """Records from and to Python values, one at a time.
 
-One sentence: a :class:`Record` packs the slots of a record with one ``struct`` call and
+A :class:`Record` packs the slots of a record with one ``struct`` call and
 adds the variable bytes; it writes exactly the bytes of :mod:`everview.store.row_write`.
 
 Values are the canonical ones of :mod:`everview.store.values`. This is the general way,

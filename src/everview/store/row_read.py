@@ -1,6 +1,6 @@
 """Records into columns, all rows at once.
 
-One sentence: every slot of every row is read by one numpy gather out of the joined bytes,
+Every slot of every row is read by one numpy gather out of the joined bytes,
 at positions computed from where the rows start, and variable bytes by one Arrow ``take``.
 
 The trick for variable bytes: given where each value starts and ends, the sequence

@@ -1,6 +1,6 @@
 """Functions written for one schema, for the two calls that every ``get`` and ``put`` makes.
 
-One sentence: the source of the function is put together from the columns and compiled,
+The source of the function is put together from the columns and compiled,
 as dataclasses do it, so that a row costs one ``unpack`` and one dict.
 
 For the columns id BIGINT (the key), amount DOUBLE, name VARCHAR, note VARCHAR it is::

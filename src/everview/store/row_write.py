@@ -1,6 +1,6 @@
 """Columns into records, all rows at once.
 
-One sentence: the slots of all rows are one matrix of bytes that is filled column by
+The slots of all rows are one matrix of bytes that is filled column by
 column, and Arrow joins its rows with the variable bytes of each column in one pass.
 
 Lists are the same turned round: the blocks of all lists are one run of bytes into which

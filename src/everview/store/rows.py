@@ -1,6 +1,6 @@
 """Rows at rest: a compact format that decodes straight into columns.
 
-One sentence: a stored row is its schema version, a null bitmap, one fixed-width slot per
+A stored row is its schema version, a null bitmap, one fixed-width slot per
 value column and the variable bytes, so that a column of many rows is read with one gather.
 
 The key columns are not in it: they live in the key. All numbers are little-endian::

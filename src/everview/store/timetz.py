@@ -1,6 +1,6 @@
 """Times with an offset from UTC (TIMETZ), as DuckDB holds them.
 
-One sentence: 64 bits hold the microseconds of the day and, in the low 24, how far the offset is below the
+64 bits hold the microseconds of the day and, in the low 24, how far the offset is below the
 greatest one; the moment in UTC with those bits behind it is what such times are ordered and compared by.
 
     >>> held(datetime.time(12, tzinfo=datetime.timezone(datetime.timedelta(hours=1)))) >> 24

@@ -1,6 +1,6 @@
 """Tokens: the hashes that spread keys over regions and shards.
 
-One sentence: a key's token is its CRC-32 as ``zlib`` has it, and keys of one width get
+A key's token is its CRC-32 as ``zlib`` has it, and keys of one width get
 theirs together, two bytes a step, from a table of the 65,536 remainders.
 """
 

@@ -1,6 +1,6 @@
 """The checks of scalar values, one for each kind of type.
 
-One sentence: each function here takes a type and gives its checker, which takes the exact
+Each function here takes a type and gives its checker, which takes the exact
 Python class at once and looks closer only at anything else.
 
 What is taken and what it becomes stands in :mod:`everview.store.values`, through which

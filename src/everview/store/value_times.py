@@ -1,6 +1,6 @@
 """The checks of dates, times and intervals, one for each kind of type.
 
-One sentence: a moment is taken where it has the time zone and no finer digits than the type has, and comes out
+A moment is taken where it has the time zone and no finer digits than the type has, and comes out
 as an object of Python's own class.
 
 What is taken and what it becomes stands in :mod:`everview.store.values`.

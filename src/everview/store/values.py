@@ -1,6 +1,6 @@
 """Which Python values a column takes, and the one form each is kept in.
 
-One sentence: :func:`checker` gives for every type a function that returns a value in its
+:func:`checker` gives for every type a function that returns a value in its
 canonical form or raises :class:`Refused` with the reason; whoever calls it knows the
 table, the column and the key, and says so.
 

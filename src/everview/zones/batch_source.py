@@ -1,6 +1,6 @@
 """Tables and views as Spark reads them: all of it at one frontier, in parts.
 
-One sentence: the frontier is chosen once, by whoever plans the read, and every task gives the rows of
+The frontier is chosen once, by whoever plans the read, and every task gives the rows of
 its range of keys as they were there, however far the store has gone on meanwhile.
 
     >>> spark.dataSource.register(EverviewSource)                                    # doctest: +SKIP

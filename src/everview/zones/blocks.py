@@ -1,6 +1,6 @@
 """Blocks: how changes travel between zones.
 
-One sentence: a Spark row is an Arrow table of about a megabyte in IPC bytes, with the number of the
+A Spark row is an Arrow table of about a megabyte in IPC bytes, with the number of the
 server it is for and what it belongs to, so that a shuffle moves a few large values instead of many
 small rows, and no value is too large for Spark to carry.
 """

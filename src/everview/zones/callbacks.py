@@ -1,6 +1,6 @@
 """Calls from Java to this process, made only by a Java process that knows the secret.
 
-One sentence: Py4J listens on the loopback address for calls of Java, such as those of ``foreachBatch``, and here
+Py4J listens on the loopback address for calls of Java, such as those of ``foreachBatch``, and here
 it asks for the secret that the two share already.
 
 PySpark starts this server without a secret, so every user of the machine could call the functions that are

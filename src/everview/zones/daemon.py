@@ -1,6 +1,6 @@
 """Spark's Python daemon with everything loaded: ``spark.python.daemon.module``.
 
-One sentence: Spark's daemon forks a worker whenever a task finds none idle, and here it has imported
+Spark's daemon forks a worker whenever a task finds none idle, and here it has imported
 what our tasks need before it forks, so that a worker is there in milliseconds, not in seconds.
 
 Spark ends workers that were idle for a minute, so a pipeline that had nothing to do for a while

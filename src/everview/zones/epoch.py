@@ -1,6 +1,6 @@
 """Epochs on Spark: a Python stage for each stage of the plan, a shuffle between them, one commit.
 
-One sentence: the epoch under way in the store is run over descriptors of what to read, and
+The epoch under way in the store is run over descriptors of what to read, and
 committed when the reports of its tasks say that all of it was read.
 
 ::

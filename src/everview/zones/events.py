@@ -1,6 +1,6 @@
 """What happens in a store that is being maintained, in words and in figures.
 
-One sentence: whoever watches a store looks at it now and then, and is told what is new: epochs, builds,
+Whoever watches a store looks at it now and then, and is told what is new: epochs, builds,
 what was set aside.
 
 All of it is read from the store, so it is the same whoever does the work. An event is one line for

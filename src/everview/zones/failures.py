@@ -1,6 +1,6 @@
 """What failed in another process, told here.
 
-One sentence: Spark brings an error of a task, of the source or of a batch back as a text that holds a
+Spark brings an error of a task, of the source or of a batch back as a text that holds a
 Python or a Java stack, and out of that text the error is made again.
 """
 

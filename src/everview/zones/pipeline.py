@@ -1,6 +1,6 @@
 """The pipeline: a streaming query that keeps a group's views up to date.
 
-One sentence: a pipeline is the source, the function that runs epochs, and Spark between
+A pipeline is the source, the function that runs epochs, and Spark between
 them; it can be killed and started again anywhere, with or without its checkpoint, because
 what has been done stands in the store.
 

@@ -1,6 +1,6 @@
 """A Spark that we start is closed: to other machines, and to other users of this one.
 
-One sentence: it listens on the loopback address, asks every connection for a secret, keeps its files in a private
+It listens on the loopback address, asks every connection for a secret, keeps its files in a private
 directory that is removed at the end, and encrypts the blocks that it writes to disk.
 
 What Spark does by default, and what is set here for a master of this machine:

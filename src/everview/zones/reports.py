@@ -1,6 +1,6 @@
 """What tasks tell the driver: a few numbers, and what they could not evaluate.
 
-One sentence: each task returns one small report, and an epoch is committed only if the
+Each task returns one small report, and an epoch is committed only if the
 reports together say that every log entry between its frontiers, and every row that a build takes in, was
 read exactly once.
 

@@ -1,6 +1,6 @@
 """A store maintained as a service: from a command to a signal.
 
-One sentence: the service waits until nobody else maintains the store, maintains it on Spark or by a
+The service waits until nobody else maintains the store, maintains it on Spark or by a
 thread of this process until it is told to stop, and then ends between two epochs.
 
 ::

@@ -1,6 +1,6 @@
 """The Spark session and its settings.
 
-One sentence: an epoch is a few small tasks that must come and go quickly, so everything
+An epoch is a few small tasks that must come and go quickly, so everything
 Spark does for large queries and long jobs is switched off.
 
 What each setting buys, measured on two cores with an empty epoch:

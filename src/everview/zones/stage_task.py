@@ -1,6 +1,6 @@
 """A stage of an epoch as a Spark task.
 
-One sentence: a task takes blocks, or in the first stage descriptors of what to read, runs the
+A task takes blocks, or in the first stage descriptors of what to read, runs the
 steps of its stage for the keys it owns, writes their state stamped with the epoch, and yields
 blocks for the stages after it, and a report.
 

@@ -1,6 +1,6 @@
 """The steward: what a pipeline does beside its stream.
 
-One sentence: while the stream takes the main group from epoch to epoch, the steward follows the
+While the stream takes the main group from epoch to epoch, the steward follows the
 catalog (views that were dropped), builds what is new chunk by chunk, moves lazy groups that are
 due, cleans up, and trims the logs.
 

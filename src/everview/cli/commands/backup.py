@@ -1,6 +1,6 @@
 """``everview backup``: a copy of a store that is in use.
 
-One sentence: all files are copied as they are at one moment, into a directory that does not exist yet, while
+All files are copied as they are at one moment, into a directory that does not exist yet, while
 others write to the store and maintain it.
 """
 

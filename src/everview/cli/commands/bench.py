@@ -1,6 +1,6 @@
 """``everview bench``: the benchmarks of a checkout.
 
-One sentence: what ``python -m bench.NAME`` does, where the sources with the benchmarks are, or
+What ``python -m bench.NAME`` does, where the sources with the benchmarks are, or
 ``python -m bench NAME`` where NAME is an experiment of the report.
 """
 

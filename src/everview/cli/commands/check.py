@@ -1,6 +1,6 @@
 """``everview check``: is the store whole?
 
-One sentence: files, pages, entries, tables and views are read from one end to the other, each only if what it
+Files, pages, entries, tables and views are read from one end to the other, each only if what it
 stands on is whole, and what is wrong is described in plain words.
 """
 

@@ -1,6 +1,6 @@
 """``everview demo``: see it work, and see it survive.
 
-One sentence: a shop with five views under a live writer, whose pipeline is killed and followed by another;
+A shop with five views under a live writer, whose pipeline is killed and followed by another;
 the command fails if a single row is wrong at the end.
 """
 

@@ -1,6 +1,6 @@
 """``everview dump``: a table, a view or the answer to a query into a file.
 
-One sentence: all rows are of one snapshot, and a file is there when it is whole, not before
+All rows are of one snapshot, and a file is there when it is whole, not before
 (:mod:`everview.cli.files.output`).
 """
 

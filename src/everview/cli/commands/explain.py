@@ -1,6 +1,6 @@
 """``everview explain``: what maintaining a view takes.
 
-One sentence: what EXPLAIN says of a query, or of a view that is there, as text, JSON or a picture.
+What EXPLAIN says of a query, or of a view that is there, as text, JSON or a picture.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``everview init``: make a store.
 
-One sentence: an empty or new directory becomes a store, and what is there already is left alone.
+An empty or new directory becomes a store, and what is there already is left alone.
 """
 
 from __future__ import annotations

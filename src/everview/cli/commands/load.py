@@ -1,6 +1,6 @@
 """``everview load``: rows of files into a table.
 
-One sentence: rows are put batch by batch, each batch is there as a whole or not at all, and what does not fit
+Rows are put batch by batch, each batch is there as a whole or not at all, and what does not fit
 is told with its file, row and column.
 """
 

@@ -1,6 +1,6 @@
 """``everview rebuild``: build views anew.
 
-One sentence: what a view shows, and all state below it, is made again from the base tables, by whoever
+What a view shows, and all state below it, is made again from the base tables, by whoever
 maintains the store, while the old rows are read.
 """
 

@@ -1,6 +1,6 @@
 """``everview run``: maintain a store as a service.
 
-One sentence: it maintains the views until a signal comes, and then ends between two epochs.
+It maintains the views until a signal comes, and then ends between two epochs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``everview sql``: execute statements.
 
-One sentence: the statements of a text or a file are executed one after another, and the rows of the last
+The statements of a text or a file are executed one after another, and the rows of the last
 one are printed as a table, as JSON or as CSV; without any, a terminal becomes a shell.
 """
 

@@ -1,6 +1,6 @@
 """``everview status``: how the views of a store are.
 
-One sentence: what ``db.status()`` tells, as tables for people, as a screen that follows it, or as JSON.
+What ``db.status()`` tells, as tables for people, as a screen that follows it, or as JSON.
 """
 
 from __future__ import annotations

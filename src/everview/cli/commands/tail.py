@@ -1,6 +1,6 @@
 """``everview tail``: a view's changes as they commit.
 
-One sentence: each epoch's rows are printed as it is committed, those that went before those that came, and at
+Each epoch's rows are printed as it is committed, those that went before those that came, and at
 the end stands the token with which to go on.
 """
 

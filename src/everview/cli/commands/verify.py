@@ -1,6 +1,6 @@
 """``everview verify``: are the views right?
 
-One sentence: every view is recomputed from the base tables while the store goes on, and what differs is
+Every view is recomputed from the base tables while the store goes on, and what differs is
 named, for people or as JSON.
 """
 

@@ -1,6 +1,6 @@
 """The demonstration: a small shop under load, whose pipeline is killed in the middle of its work.
 
-One sentence: a writer and a pipeline on Spark run as processes of their own on one store, this process
+A writer and a pipeline on Spark run as processes of their own on one store, this process
 watches them, kills the pipeline once, starts another, and recomputes all views at the end.
 
 ::

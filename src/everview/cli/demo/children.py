@@ -1,6 +1,6 @@
 """Processes of the demonstration that leave nothing behind.
 
-One sentence: a child is started in a session of its own, all that it starts stays in that session, and a
+A child is started in a session of its own, all that it starts stays in that session, and a
 child is gone when nobody of the session is left.
 
 A pipeline is a Python process, a Java process that it starts, and Python processes which that starts. A

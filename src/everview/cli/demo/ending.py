@@ -1,6 +1,6 @@
 """Signals that end the demonstration at any point.
 
-One sentence: the first signal is raised as an exception wherever the program is, except while a process is
+The first signal is raised as an exception wherever the program is, except while a process is
 being started, which nobody would know of otherwise; later ones change nothing while processes are ended.
 """
 

@@ -1,6 +1,6 @@
 """What has been shown, and whether it was right.
 
-One sentence: every view must be right against its recomputation, and every snapshot that was taken must have
+Every view must be right against its recomputation, and every snapshot that was taken must have
 shown views that agree; anything else, and be it one row, fails the demonstration.
 """
 

@@ -1,6 +1,6 @@
 """How the demonstration is shown.
 
-One sentence: what has happened is told in lines that stay, and how the views are now in a table that a
+What has happened is told in lines that stay, and how the views are now in a table that a
 terminal shows anew twice a second; where there is no terminal, it is a line every few seconds.
 """
 

@@ -1,6 +1,6 @@
 """The shop: customers, orders and order lines, and five views of them.
 
-One sentence: an order and its lines are written and cancelled in one batch, so whatever adds up all lines
+An order and its lines are written and cancelled in one batch, so whatever adds up all lines
 adds up to the same in every view.
 
 ``spending``, ``cities`` and ``prices`` add the same lines up by customer, by city and by product: their sums

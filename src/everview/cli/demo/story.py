@@ -1,6 +1,6 @@
 """What happens in the demonstration, in which order.
 
-One sentence: the shop is filled and its views are created, a pipeline and a writer start, the pipeline is
+The shop is filled and its views are created, a pipeline and a writer start, the pipeline is
 killed while an epoch is under way, another one finishes that epoch, the writer stops, and all views are
 recomputed.
 

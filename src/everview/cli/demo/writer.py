@@ -1,6 +1,6 @@
 """The writer of the demonstration: ``python -m everview.cli.demo.writer <store> <seed>``.
 
-One sentence: it writes batch after batch until its standard input is closed, which also happens when whoever
+It writes batch after batch until its standard input is closed, which also happens when whoever
 started it is gone.
 """
 

@@ -1,6 +1,6 @@
 """Files that tables are loaded from and dumped to.
 
-One sentence: a format reads a file as batches of rows, never the whole of it, and writes a result batch by
+A format reads a file as batches of rows, never the whole of it, and writes a result batch by
 batch, and everything else is the same for all formats.
 
 | format | names end in | carries |

@@ -1,6 +1,6 @@
 """Which SQL type a column of a file gets when its table is made.
 
-One sentence: the smallest type of ours that takes every value of an Arrow type.
+The smallest type of ours that takes every value of an Arrow type.
 
     >>> import pyarrow as pa
     >>> sql_type(pa.list_(pa.decimal128(9, 2)))

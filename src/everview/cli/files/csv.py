@@ -1,6 +1,6 @@
 """CSV: values as DuckDB writes and reads them as text.
 
-One sentence: an empty field is null and a quoted empty one the empty text, everything else is the text of a
+An empty field is null and a quoted empty one the empty text, everything else is the text of a
 value, and what is not the text of a value is an error that names its row and column.
 
 A number is never rounded to fit: ``4.6`` is no BIGINT here, ``1.005`` no DECIMAL(10,2).

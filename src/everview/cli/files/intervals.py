@@ -1,6 +1,6 @@
 """Intervals in Parquet.
 
-One sentence: Parquet has no type for months, days and nanoseconds, so there an interval is a struct of the
+Parquet has no type for months, days and nanoseconds, so there an interval is a struct of the
 three, under a name by which it is known again, however deep it stands in lists, structs and maps.
 """
 

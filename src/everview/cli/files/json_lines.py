@@ -1,6 +1,6 @@
 """JSON Lines: an object in each line, by the names of the columns.
 
-One sentence: a line is a row, of which columns that are not named keep their values; how values look in
+A line is a row, of which columns that are not named keep their values; how values look in
 JSON is said in :mod:`everview.cli.files.json_values`.
 """
 

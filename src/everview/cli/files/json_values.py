@@ -1,6 +1,6 @@
 """Values of our types, read from JSON.
 
-One sentence: what JSON has is itself, and what it has not is text, or a list of parts, as
+What JSON has is itself, and what it has not is text, or a list of parts, as
 :func:`everview.cli.plain.plain` writes it.
 
 | type | in JSON |

@@ -1,6 +1,6 @@
 """Files that commands write.
 
-One sentence: a file has its name when it is whole and not before, and what is no file (a pipe, a device, a
+A file has its name when it is whole and not before, and what is no file (a pipe, a device, a
 descriptor of this process) is written into as it is.
 
 | what has the name | what happens |

@@ -1,6 +1,6 @@
 """Parquet: every value of every type, and the types themselves.
 
-One sentence: values stand in the file in types that other readers of Parquet know, and the file's metadata
+Values stand in the file in types that other readers of Parquet know, and the file's metadata
 holds the SQL types, so that a table made of it has the same ones.
 """
 

@@ -1,6 +1,6 @@
 """Bytes that come from a file or from standard input.
 
-One sentence: what cannot be opened or read is told by its name, and how far one is is known where it can be.
+What cannot be opened or read is told by its name, and how far one is is known where it can be.
 """
 
 from __future__ import annotations

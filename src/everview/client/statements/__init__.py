@@ -1,6 +1,6 @@
 """Statements, executed.
 
-One sentence: every kind of statement has one function, found in the table below, that checks all
+Every kind of statement has one function, found in the table below, that checks all
 it says before it writes anything, writes in one atomic step, and gives a result.
 """
 

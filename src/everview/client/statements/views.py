@@ -1,6 +1,6 @@
 """CREATE and DROP of views, materialized and not.
 
-One sentence: a view is compiled inside the change that records it, so what it was compiled
+A view is compiled inside the change that records it, so what it was compiled
 against is what is defined when it is there.
 """
 

@@ -1,6 +1,6 @@
 """INSERT, UPDATE and DELETE.
 
-One sentence: a write is a query for the rows to put or the keys to delete, answered over one
+A write is a query for the rows to put or the keys to delete, answered over one
 snapshot, and applied as one atomic batch once every row of it has been checked.
 
 ::

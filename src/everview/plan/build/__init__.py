@@ -1,6 +1,6 @@
 """Building relations: a checked query as a tree of relations.
 
-One sentence: every construct that an operator can maintain becomes the relation of that
+Every construct that an operator can maintain becomes the relation of that
 operator, and the rest of the query is re-evaluated in pieces as small as possible.
 
 The order in which to read the modules: ``select`` takes a SELECT through its clauses;

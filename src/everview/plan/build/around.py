@@ -1,6 +1,6 @@
 """Subqueries that read the rows around them in other ways than by equalities.
 
-One sentence: such a subquery gets the rows around it as one more input, so that all it reads is
+Such a subquery gets the rows around it as one more input, so that all it reads is
 its own, and is linked to them by their key (and by what it reads, which the key decides).
 
 ::

@@ -1,6 +1,6 @@
 """Columns that are nothing but NULL: wherever one is used, NULL is written instead.
 
-One sentence: DuckDB gives a bare NULL a type of its own, which fits everywhere, while a field of a
+DuckDB gives a bare NULL a type of its own, which fits everywhere, while a field of a
 relation has the type of a value, so uses of such a column do not go through a field.
 
 ::

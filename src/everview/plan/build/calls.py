@@ -1,6 +1,6 @@
 """Calls: which functions are aggregates, how each is kept, and which leave an order open.
 
-One sentence: DuckDB says what is an aggregate; where the result depends on the order of the
+DuckDB says what is an aggregate; where the result depends on the order of the
 rows and the query leaves it open, the rows' key decides.
 """
 

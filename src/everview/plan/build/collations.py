@@ -1,6 +1,6 @@
 """Collations: text that is compared otherwise than by its bytes.
 
-One sentence: a COLLATE matters where text is compared, keys of state compare bytes, so it ends in a
+A COLLATE matters where text is compared, keys of state compare bytes, so it ends in a
 comparison that DuckDB evaluates or in a key that is equal where the texts are, or else the whole
 query is evaluated again.
 

@@ -1,6 +1,6 @@
 """What the builders share: the tables a query may read, the names given, the types, the notices.
 
-One sentence: a builder that finds no operator for a construct raises :class:`NoOperator`, and
+A builder that finds no operator for a construct raises :class:`NoOperator`, and
 the smallest enclosing query that stands on its own is re-evaluated as a whole.
 """
 

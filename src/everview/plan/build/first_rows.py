@@ -1,6 +1,6 @@
 """First rows: what a query says of a row's number in its partition, as a top-k.
 
-One sentence: ``row_number() OVER (PARTITION BY p ORDER BY o) <= k`` keeps the first k rows of each
+``row_number() OVER (PARTITION BY p ORDER BY o) <= k`` keeps the first k rows of each
 p, which a top-k finds without numbering the others.
 
 =====================================  =========================================================

@@ -1,6 +1,6 @@
 """GROUP BY: group columns, grouping sets and aggregates.
 
-One sentence: after an aggregate, an expression is what it was over the group columns and the
+After an aggregate, an expression is what it was over the group columns and the
 aggregates, each of which is a field now.
 """
 

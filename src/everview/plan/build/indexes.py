@@ -1,6 +1,6 @@
 """Indexes: the rows of a table or view by other columns than its key.
 
-One sentence: an index is a relation of the indexed columns and the row key, and these together, in
+An index is a relation of the indexed columns and the row key, and these together, in
 this order, are what its entries are found by.
 
     >>> columns = (Column("id", parse_type("BIGINT"), nullable=False), Column("city", parse_type("VARCHAR")))

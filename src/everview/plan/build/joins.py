@@ -1,6 +1,6 @@
 """Joins: relations brought together by the conditions between them.
 
-One sentence: of the conditions of inner joins, comma joins and WHERE, those that equate an
+Of the conditions of inner joins, comma joins and WHERE, those that equate an
 expression over one input with one over another become join keys, and the inputs are joined in
 an order in which each one has such a key.
 

@@ -1,6 +1,6 @@
 """Lateral: what is computed of each row of the FROM so far.
 
-One sentence: a list of the row's own is unnested, and a subquery that reads the row is joined
+A list of the row's own is unnested, and a subquery that reads the row is joined
 to it by the columns they are linked with.
 """
 

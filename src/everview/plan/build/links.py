@@ -1,6 +1,6 @@
 """Links: how a subquery that reads the rows around it becomes a join.
 
-One sentence: ``inner = outer`` inside a subquery is a link; the subquery is built without it,
+``inner = outer`` inside a subquery is a link; the subquery is built without it,
 with the inner side as one of its columns (a group column, where it aggregates; a partition,
 where it ranks), and then joined to the outer rows by it.
 

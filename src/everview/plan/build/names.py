@@ -1,6 +1,6 @@
 """Names that are free.
 
-One sentence: what a query calls by one name twice, the plan calls apart: ``o``, ``o#2``, …
+What a query calls by one name twice, the plan calls apart: ``o``, ``o#2``, …
 """
 
 from __future__ import annotations

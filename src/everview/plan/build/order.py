@@ -1,6 +1,6 @@
 """ORDER BY and LIMIT.
 
-One sentence: an order with a limit is a top-k, a limit alone is one by the key, and an order
+An order with a limit is a top-k, a limit alone is one by the key, and an order
 alone is how the rows are read.
 """
 

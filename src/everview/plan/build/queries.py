@@ -1,6 +1,6 @@
 """Queries: SELECT, set operations, VALUES and WITH, each to its builder.
 
-One sentence: a query is built by the operators it consists of, and where one is missing, the
+A query is built by the operators it consists of, and where one is missing, the
 query that stands on its own around it is re-evaluated.
 """
 

@@ -1,6 +1,6 @@
 """Re-evaluation: a query that no operator maintains, as one node over the tables it reads.
 
-One sentence: the query's own text is kept, with each table replaced by an input, and since
+The query's own text is kept, with each table replaced by an input, and since
 nothing is known of its rows, all columns together with the number of the copy are their key.
 """
 

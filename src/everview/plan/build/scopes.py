@@ -1,6 +1,6 @@
 """Stages: a relation under construction, and how the query's columns are its fields.
 
-One sentence: the query says ``o.amount`` and the relation has a field of some name for it;
+The query says ``o.amount`` and the relation has a field of some name for it;
 a :class:`Stage` turns the one into the other, and an expression that has been computed
 already (a group column, an aggregate, a window function) into the field that holds it.
 

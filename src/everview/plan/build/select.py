@@ -1,6 +1,6 @@
 """SELECT: its clauses in the order in which they are evaluated.
 
-One sentence: FROM and WHERE, then groups, HAVING, windows, QUALIFY, lists unnested, DISTINCT ON,
+FROM and WHERE, then groups, HAVING, windows, QUALIFY, lists unnested, DISTINCT ON,
 ORDER BY with LIMIT, the columns, and DISTINCT; each clause takes the stage one step further.
 """
 

@@ -1,6 +1,6 @@
 """Set operations: UNION, INTERSECT and EXCEPT, with ALL or without.
 
-One sentence: both sides are brought to the types that DuckDB gives the result, and matched by
+Both sides are brought to the types that DuckDB gives the result, and matched by
 position.
 """
 

@@ -1,6 +1,6 @@
 """FROM: tables, views, subqueries, lists and rows, joined as the query says.
 
-One sentence: a FROM is a comma-separated row of chains of joins; inner joins pile up until a
+A FROM is a comma-separated row of chains of joins; inner joins pile up until a
 join of another kind, or something that reads the rows before it, asks for one relation.
 """
 

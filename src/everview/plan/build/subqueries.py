@@ -1,6 +1,6 @@
 """Subqueries in expressions, as joins.
 
-One sentence: what must hold of a row as a whole (EXISTS, IN, and their opposites) becomes a semi
+What must hold of a row as a whole (EXISTS, IN, and their opposites) becomes a semi
 or anti join, and every other subquery is joined as columns and replaced by an expression over them.
 
 ===============================  ==============================================================

@@ -1,6 +1,6 @@
 """A query that is maintained in the user's own words.
 
-One sentence: one re-evaluation over all tables that the words read, whose text is the words themselves, so
+One re-evaluation over all tables that the words read, whose text is the words themselves, so
 the view is what DuckDB answers to them, whatever our parser or a rule would have made of them.
 
 No rule looks into it: rules read texts, and this one is not ours to read. It costs what the query costs, for

@@ -1,6 +1,6 @@
 """Window functions: one node for each partition.
 
-One sentence: a window function whose result depends on the order of rows that tie gets the
+A window function whose result depends on the order of rows that tie gets the
 rows' key appended to its order.
 
 The key is appended to the order of the window where rows are counted one by one (row_number,

@@ -1,6 +1,6 @@
 """Boxes in columns: where everything goes in the drawing of a plan.
 
-One sentence: changes flow from left to right, so a node stands one column right of the last of
+Changes flow from left to right, so a node stands one column right of the last of
 its sources, and a line that spans columns is given a lane of its own in each of them.
 
 The steps of layered drawing (Sugiyama and others): columns, lanes for long lines, an order in

@@ -1,6 +1,6 @@
 """The part of a plan that some views need.
 
-One sentence: EXPLAIN shows the steps of the views it was asked about, numbered from 1, and says
+EXPLAIN shows the steps of the views it was asked about, numbered from 1, and says
 of each with which other views of the group it is shared.
 """
 

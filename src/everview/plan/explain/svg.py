@@ -1,6 +1,6 @@
 """EXPLAIN as a picture.
 
-One sentence: zones are boxes from left to right in order of their stages, steps are cards in
+Zones are boxes from left to right in order of their stages, steps are cards in
 them, and where changes enter a zone a tag says by which row key they were redistributed.
 """
 

@@ -1,6 +1,6 @@
 """Relations to drafts of steps: one function for each kind of relation, in the table below.
 
-One sentence: a relation with the fields that are needed of it becomes a stream, inputs first,
+A relation with the fields that are needed of it becomes a stream, inputs first,
 and every step on the way is found by its fingerprint or made.
 
 Projections are no steps: a computed column is carried as an expression over the columns that

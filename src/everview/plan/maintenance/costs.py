@@ -1,6 +1,6 @@
 """What one change costs.
 
-One sentence: a change of one row is followed through the steps of a view, and every state it
+A change of one row is followed through the steps of a view, and every state it
 touches counts as a read and a write of one key.
 
 A join turns one change into as many as there are rows it meets, so from there on costs come per

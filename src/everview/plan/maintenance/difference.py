@@ -1,6 +1,6 @@
 """What changes in a group when its views do.
 
-One sentence: state is compared by fingerprint and by the columns it holds, so it is known what
+State is compared by fingerprint and by the columns it holds, so it is known what
 a restart may keep, what must be built, and what may go.
 """
 

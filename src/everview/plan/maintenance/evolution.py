@@ -1,6 +1,6 @@
 """Plans of a group one after another: a part of one, and one that keeps what another held.
 
-One sentence: views come and go while state stays, so a plan can be cut down to some views, and a
+Views come and go while state stays, so a plan can be cut down to some views, and a
 new plan keeps the columns of every state that the last plan kept.
 
 A fingerprint names what a step computes, and views only ever add columns to it. So the columns of

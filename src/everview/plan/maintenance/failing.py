@@ -1,6 +1,6 @@
 """Expressions that may have no value: computed for a view before anything shares them.
 
-One sentence: where an expression can fail for some rows, a step of its own computes it first, so
+Where an expression can fail for some rows, a step of its own computes it first, so
 that a row without a value is left out of the views that asked for it, as a whole, and of no others.
 
     SELECT customer, count(*), sum(CAST(note AS INTEGER)) FROM orders GROUP BY customer

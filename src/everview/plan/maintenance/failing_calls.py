@@ -1,6 +1,6 @@
 """Aggregates and window functions that may have no value: evaluated for the views that ask for them.
 
-One sentence: the calls of all views over one partition are evaluated together, so one that can fail there
+The calls of all views over one partition are evaluated together, so one that can fail there
 gets a step of its own, and a partition without a value is left out of the views that asked for it, and of no others.
 
 What cannot fail is known; of all else it is assumed that it can, as in :mod:`everview.plan.maintenance.failing`.

@@ -1,6 +1,6 @@
 """Families: views that differ only in constants.
 
-One sentence: a constant that a condition compares with becomes a parameter, and relations that
+A constant that a condition compares with becomes a parameter, and relations that
 are equal with their parameters left open are one template, compiled once for all its views.
 
     amount > 10 AND status = 'new'    →    amount > $1 AND status = $2    (10, 'new')

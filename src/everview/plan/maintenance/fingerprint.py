@@ -1,6 +1,6 @@
 """Fingerprints: names of meanings.
 
-One sentence: a fingerprint is a hash over canonical JSON of what a step does and of the
+A fingerprint is a hash over canonical JSON of what a step does and of the
 fingerprints of its inputs, so it is the same in every process and version that means the same.
 """
 

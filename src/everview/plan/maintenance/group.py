@@ -1,6 +1,6 @@
 """The plan of a group out of the relations of its views.
 
-One sentence: views are compiled one after another into one sketch, a template only once
+Views are compiled one after another into one sketch, a template only once
 however many views it has, and the sketch is then fixed and cut into zones.
 
 The order of the views does not matter, and leaving one out changes nothing about the others

@@ -1,6 +1,6 @@
 """What brings rows together: aggregates, distinct rows, set operations.
 
-One sentence: an aggregate is put together from parts that are each kept for one (input, group
+An aggregate is put together from parts that are each kept for one (input, group
 key) and shared, and the step that puts them together keeps nothing.
 
     SELECT customer, count(*), avg(amount), max(amount), list(item), count(DISTINCT item)

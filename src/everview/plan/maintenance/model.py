@@ -1,6 +1,6 @@
 """The maintenance plan of a group: what is kept, under which key, and who sends changes to whom.
 
-One sentence: a plan is a graph of steps, each named by a fingerprint of what it computes, cut
+A plan is a graph of steps, each named by a fingerprint of what it computes, cut
 into zones in which all state lives under one row key.
 
 For ``SELECT sum(c2) FROM bt1 WHERE c2 < 10 GROUP BY c1`` (Figure 6 of the VMS paper)::

@@ -1,6 +1,6 @@
 """Canonical names: what a column is called when nobody's alias counts.
 
-One sentence: a column of a base table is ``table.column`` wherever it goes, what is computed is
+A column of a base table is ``table.column`` wherever it goes, what is computed is
 called by its own text, and a join that meets the same tables twice numbers the second side.
 
     SELECT o.amount * 2 AS twice FROM orders AS o        orders.amount * 2

@@ -1,6 +1,6 @@
 """Frozen definitions as plain values, and back.
 
-One sentence: the fields of a dataclass are its recorded form, and their annotations say how to
+The fields of a dataclass are its recorded form, and their annotations say how to
 read them back, so a definition that gains a field needs no code here.
 """
 

@@ -1,6 +1,6 @@
 """The plan while it grows: steps that gain columns and members as views come in.
 
-One sentence: a :class:`Draft` is found by its fingerprint, so the second view that needs a step
+A :class:`Draft` is found by its fingerprint, so the second view that needs a step
 gets the first one's, and adds to it the columns and constants that it needs beyond.
 
 **Where a row is.** A stage's work is split by some row key, so a step may keep state for a key

@@ -1,6 +1,6 @@
 """Zones: a plan cut where the row key changes.
 
-One sentence: steps are in one zone if changes pass between them without being redistributed,
+Steps are in one zone if changes pass between them without being redistributed,
 or if they read the same redistributed changes.
 
 Zones at the same depth are one stage: they run side by side, and one shuffle serves them all.

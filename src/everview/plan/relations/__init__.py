@@ -1,6 +1,6 @@
 """Relations: what a query says, as a tree of frozen nodes.
 
-One sentence: every relation knows its fields and a key, the fields that tell its rows apart,
+Every relation knows its fields and a key, the fields that tell its rows apart,
 and a key that the query does not show is carried along hidden; so every view has a row key.
 
 Keys, by rule:

@@ -1,6 +1,6 @@
 """What sums are kept as.
 
-One sentence: a sum is kept in a column that holds every sum of values of the argument's type,
+A sum is kept in a column that holds every sum of values of the argument's type,
 whatever the number of rows, so that taking rows away again always leaves the exact sum.
 
 | argument | kept as | why it is enough |

@@ -1,6 +1,6 @@
 """Rules: a relation becomes another with the same rows that is cheaper to keep.
 
-One sentence: one rule is one function from relation to relation in a file of its own, and
+One rule is one function from relation to relation in a file of its own, and
 :data:`RULES` is the order in which they are applied, each until it changes nothing.
 
 What every rule keeps:

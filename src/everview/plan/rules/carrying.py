@@ -1,6 +1,6 @@
 """Carried columns: where in a query the value of the partition stands.
 
-One sentence: of the rows of each part of a query we know which columns have the partition's value in
+Of the rows of each part of a query we know which columns have the partition's value in
 every row, and a condition that equates two of them keeps to one partition.
 
 See :mod:`everview.plan.rules.distribution` for what is made of it.

@@ -1,6 +1,6 @@
 """Chains of inner joins: their inputs, what must hold of their rows, and joining them in another order.
 
-One sentence: nested inner joins are one chain whose inputs may be joined in any order, as long as every condition
+Nested inner joins are one chain whose inputs may be joined in any order, as long as every condition
 is asked for as soon as all that it reads is there.
 """
 

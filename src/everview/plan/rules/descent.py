@@ -1,6 +1,6 @@
 """Descent: which parts of a condition may be asked of a node's inputs instead of its result.
 
-One sentence: a part goes below a node if the rows it drops there are exactly the rows, and
+A part goes below a node if the rows it drops there are exactly the rows, and
 the only influence on rows, that it would drop above.
 
 | node | goes below |

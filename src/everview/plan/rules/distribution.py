@@ -1,6 +1,6 @@
 """Distribution: may a query be evaluated partition by partition?
 
-One sentence: a query distributes over a column of each of its inputs if evaluating it for each value
+A query distributes over a column of each of its inputs if evaluating it for each value
 of that column alone, and putting the answers together, gives what it gives over everything.
 
 The question is asked of a text over the tables ``in0``, ``in1``, … and one column of each. It is

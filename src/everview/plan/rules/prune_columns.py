@@ -1,6 +1,6 @@
 """Nobody keeps what nobody reads: every node has the fields that are read above it, and its key.
 
-One sentence: walking down with the set of names that are read above, scans lose columns,
+Walking down with the set of names that are read above, scans lose columns,
 projections outputs, aggregates and windows calls; and below what keeps rows (a side of a join, a
 window, a top-k, a re-evaluation, the view itself) a projection is put where an input still has
 more than is read.

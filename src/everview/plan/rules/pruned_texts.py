@@ -1,6 +1,6 @@
 """What the text of a re-evaluation need not read is taken out of it.
 
-One sentence: a column that a text only passes on to nobody is not named in it any more, so that its
+A column that a text only passes on to nobody is not named in it any more, so that its
 inputs need not keep it.
 
 Two places pass columns on: the outermost SELECT, of which only what is read above and the key is

@@ -1,6 +1,6 @@
 """Open orders in the text of a re-evaluation are settled by the rows' keys, as they are elsewhere.
 
-One sentence: wherever the text depends on the order of rows that its ORDER BY does not tell apart, the
+Wherever the text depends on the order of rows that its ORDER BY does not tell apart, the
 key of those rows is appended, so that it has one answer.
 
 The rows of a SELECT are told apart by the keys of what it reads: the key of an input, all columns of

@@ -1,6 +1,6 @@
 """Rebuilding trees: what a rule needs to put changed inputs below an unchanged node.
 
-One sentence: nodes read their inputs' fields by name, so an input may be replaced by any other
+Nodes read their inputs' fields by name, so an input may be replaced by any other
 that has those names with the same meaning and a key that is a part of the old one.
 
 There is one kind of name whose meaning may change. The key of a UNION ALL lays the keys of its

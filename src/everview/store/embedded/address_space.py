@@ -1,6 +1,6 @@
 """How much address space the files of a store may take.
 
-One sentence: all files of a store get maps of one size, the largest of 1 TiB, 512 GiB, 256 GiB … that this
+All files of a store get maps of one size, the largest of 1 TiB, 512 GiB, 256 GiB … that this
 process can reserve for all of them and still has room for the rest of its work.
 
 A map reserves addresses, neither memory nor disk. Most systems give 128 TiB of them to a process; some limit them

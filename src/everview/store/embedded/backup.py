@@ -1,6 +1,6 @@
 """A backup: a copy of a store that is itself a store.
 
-One sentence: a backup is a durable point (durability.py) whose files lie in another directory.
+A backup is a durable point (durability.py) whose files lie in another directory.
 
 A cut is pinned, so that no writer reuses one of its pages, and every file is copied like any other file: pages
 of the cut are copied as they are, other pages in any state, since nothing leads to them. Then the saved meta

@@ -1,6 +1,6 @@
 """How the entries of a touched bag are cut into chunks again.
 
-One sentence: a chunk stays where it was unless it has grown too large, has lost all its
+A chunk stays where it was unless it has grown too large, has lost all its
 entries, or fits into one with its touched neighbour.
 
 The cut follows from the bag's chunks as of the base epoch and its new entries alone, so

@@ -1,6 +1,6 @@
 """Reading bags: all of them, their first rows, their first and last entries.
 
-One sentence: the first chunk of every bag is got at once and decoded in columns, and only
+The first chunk of every bag is got at once and decoded in columns, and only
 of a bag that has more of them are further chunks looked at, as many as the question needs.
 
 Two bags, of which k1 is large, and the first three rows of each asked for::

@@ -1,6 +1,6 @@
 """Which chunks a call on bags touches.
 
-One sentence: the distinct bags of a call are numbered by (shard, key), a small bag is one
+The distinct bags of a call are numbered by (shard, key), a small bag is one
 region, its only chunk, and a large bag as many regions as it has chunks that changes fall
 into.
 

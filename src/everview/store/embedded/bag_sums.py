@@ -1,6 +1,6 @@
 """Entries of touched chunks and the changes to them, added up.
 
-One sentence: the entries of every chunk are sorted already, so only the changes are sorted,
+The entries of every chunk are sorted already, so only the changes are sorted,
 each is looked up in its chunk, all of them at once, and either changes a count there or is
 put in between.
 

@@ -1,6 +1,6 @@
 """Bags: ordered entries with counts under one key, kept in sorted chunks.
 
-One sentence: a write reads the chunks its changes fall into, lays old entries and changes
+A write reads the chunks its changes fall into, lays old entries and changes
 side by side as columns, adds them up, cuts the result into chunks again and
 writes those as versioned records.
 

@@ -1,6 +1,6 @@
 """Blocks: how log entries lie in the file, and how they become columns.
 
-One sentence: a block is a run of entries of one table in one node's log, with a directory
+A block is a run of entries of one table in one node's log, with a directory
 of fixed-size descriptors in front, so that any number of blocks decode together by array
 arithmetic, whether they hold one entry each or thousands.
 

@@ -1,6 +1,6 @@
 """Chunks of bags: about a hundred entries with their counts, as one value of a record.
 
-One sentence: a chunk is a run of 64-bit words, so that the words of thousands of chunks are
+A chunk is a run of 64-bit words, so that the words of thousands of chunks are
 found and placed by arithmetic.
 
 ::

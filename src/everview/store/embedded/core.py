@@ -1,6 +1,6 @@
 """The open files of one store in this process.
 
-One sentence: LMDB allows a file to be open once per process, so all handles on one
+LMDB allows a file to be open once per process, so all handles on one
 directory share one :class:`Core`, counted, and never carried over a fork.
 """
 

@@ -1,6 +1,6 @@
 """Creating a store in a directory.
 
-One sentence: a creation first writes down which files it is going to make, and only files that are
+A creation first writes down which files it is going to make, and only files that are
 written down there, in a directory that is not a store yet, are ever removed.
 
 ::

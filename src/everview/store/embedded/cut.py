@@ -1,6 +1,6 @@
 """One version of every file, and the meta pages that lead to it.
 
-One sentence: a cut is taken between two epoch events (snapshots.py), with the write lock of each file held for a
+A cut is taken between two epoch events (snapshots.py), with the write lock of each file held for a
 moment, so that the meta page that is read belongs to the version that is pinned.
 """
 

@@ -1,6 +1,6 @@
 """Dropping what a view left in the shards.
 
-One sentence: the keys that begin with a prefix are runs of neighbours in every shard, and
+The keys that begin with a prefix are runs of neighbours in every shard, and
 each transaction removes the next bounded number of them.
 
 Records of a table that begin with a prefix are one run. Chunks of bags stand under the length

@@ -1,6 +1,6 @@
 """The durable point: what a power loss cannot take away.
 
-One sentence: LMDB never overwrites a page that a reader can still see, so a reader that
+LMDB never overwrites a page that a reader can still see, so a reader that
 stays on a version whose pages have reached the disk keeps that version intact there, and
 the version's meta page, saved in a file of its own, is all that is needed to go back to it.
 

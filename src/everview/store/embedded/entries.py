@@ -1,6 +1,6 @@
 """Entries of bags as numbers that order like them.
 
-One sentence: entries are sorted, compared and summed as 64-bit codes, and an
+Entries are sorted, compared and summed as 64-bit codes, and an
 :class:`Alphabet` says which code stands for which entry.
 
 Entries that are all equally long, one to eight bytes, are their own codes: the bytes read

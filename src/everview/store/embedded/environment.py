@@ -1,6 +1,6 @@
 """One LMDB environment: opening, transactions that can be run again, and growth.
 
-One sentence: writes are functions of a transaction, so that a write which finds the map
+Writes are functions of a transaction, so that a write which finds the map
 full can be thrown away, the map enlarged, and the same function run again.
 
 An environment reserves address space, not memory or disk: 1 TiB by default, so it

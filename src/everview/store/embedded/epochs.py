@@ -1,6 +1,6 @@
 """Epochs of groups, and the fences that keep zombies out.
 
-One sentence: the base file says which epoch of a group is committed and which one is
+The base file says which epoch of a group is committed and which one is
 begun, and every shard file carries a fence, the highest committed epoch it knows of,
 which a write is compared with in its own transaction.
 

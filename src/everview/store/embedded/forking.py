@@ -1,6 +1,6 @@
 """What a forked child does with the LMDB files of its parent.
 
-One sentence: the child's view of the table of readers becomes a copy of its own, so that nothing it does
+The child's view of the table of readers becomes a copy of its own, so that nothing it does
 there, not even the destructor of a transaction, reaches the parent; and it may open the same files itself.
 
 LMDB keeps that table in shared memory, the map of ``….mdb-lock``. A transaction that is destroyed frees its

@@ -1,6 +1,6 @@
 """Which store a file belongs to, and which file of it.
 
-One sentence: every LMDB file carries the id and the settings of its store, its own name, and the last
+Every LMDB file carries the id and the settings of its store, its own name, and the last
 durable point that it took part in, so that a file which is missing, older, swapped or of another store is
 found before anything is read from it.
 

@@ -1,6 +1,6 @@
 """Is a store whole? Everything that can be said of its files without knowing what its rows mean.
 
-One sentence: first the files and what they say about themselves, then every page of every file at one cut, and
+First the files and what they say about themselves, then every page of every file at one cut, and
 only then, since LMDB trusts its pages, every entry.
 
 Other processes may use the store meanwhile: the cut is pinned as a durable point is (durability.py), so its

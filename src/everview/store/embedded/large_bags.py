@@ -1,6 +1,6 @@
 """Bags of more than one chunk: finding the chunks that changes fall into.
 
-One sentence: the chunks of a bag stand side by side in its shard, each under the bag's key
+The chunks of a bag stand side by side in its shard, each under the bag's key
 and its own lower bound, so the chunk of an entry is the last one whose bound is not
 greater.
 

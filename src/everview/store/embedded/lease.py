@@ -1,6 +1,6 @@
 """Leases: who may do what only one process may do.
 
-One sentence: a lease is a lock on a file of the store's directory, which the operating system
+A lease is a lock on a file of the store's directory, which the operating system
 takes back from a process that is gone, however it went.
 """
 

@@ -1,6 +1,6 @@
 """The logs of the embedded store: where they end, cuts between batches, slices, trimming.
 
-One sentence: a slice is a run of blocks found by one seek, decoded together and handed out
+A slice is a run of blocks found by one seek, decoded together and handed out
 as one Arrow table per base table.
 """
 

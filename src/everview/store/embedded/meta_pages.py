@@ -1,6 +1,6 @@
 """LMDB's meta pages: where the trees of a file begin.
 
-One sentence: a meta page is all that leads into an LMDB file; there are two, for the even and the odd
+A meta page is all that leads into an LMDB file; there are two, for the even and the odd
 transactions, and the newer one counts.
 
 ::

@@ -1,6 +1,6 @@
 """The pages of an LMDB file, read without LMDB.
 
-One sentence: from a meta page on, every page that a tree uses is visited once, and what is not as it
+From a meta page on, every page that a tree uses is visited once, and what is not as it
 should be is described instead of followed.
 
 LMDB maps its file and trusts it: a page behind the end of the file ends the process with a signal, a page

@@ -1,6 +1,6 @@
 """The file of durable points.
 
-One sentence: a durable point is the meta page of every file at one cut; the last two are
+A durable point is the meta page of every file at one cut; the last two are
 kept, in two slots written in turn, each with a checksum, so that a torn write costs nothing.
 
 A meta page is all that leads into an LMDB file. Written back, the saved one becomes both of the file's, and

@@ -1,6 +1,6 @@
 """Reads of base tables.
 
-One sentence: a read is one LMDB read transaction, its own or one that a snapshot holds,
+A read is one LMDB read transaction, its own or one that a snapshot holds,
 and what it finds is decoded into a dict for one row and into columns for many.
 """
 

@@ -1,6 +1,6 @@
 """Versioned tables of records, spread over the shard files.
 
-One sentence: keys are ordered by (shard, key) once, and from there on every shard is one
+Keys are ordered by (shard, key) once, and from there on every shard is one
 slice: one sorted run of gets, or one sorted run of puts in one transaction.
 
 A record's key in its shard is the table's id (four bytes, big-endian) and the key; the

@@ -1,6 +1,6 @@
 """Reads of single records of state tables, by the shortest way there is.
 
-One sentence: what a reader must know (the last committed epoch, and whether anything is defined
+What a reader must know (the last committed epoch, and whether anything is defined
 anew) stands in the base file and is read in one transaction, the record and the fence in another.
 
 The two files may be read at different moments. If an epoch was committed in between, the shard's

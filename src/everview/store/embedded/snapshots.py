@@ -1,6 +1,6 @@
 """One cut through all files of a store.
 
-One sentence: read transactions on every file form one consistent version of the store if
+Read transactions on every file form one consistent version of the store if
 no epoch began or was committed while they were being opened.
 
 Each file has versions of its own, and nothing in LMDB ties a version of one file to a

@@ -1,6 +1,6 @@
 """Base tables and batches of the embedded store, as its users meet them.
 
-One sentence: outside a batch every call is a transaction of its own; inside, calls are
+Outside a batch every call is a transaction of its own; inside, calls are
 checked at once and collected, and the end of the batch applies them all in one.
 """
 

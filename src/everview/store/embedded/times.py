@@ -1,6 +1,6 @@
 """When log entries were written, roughly, in a bounded space.
 
-One sentence: a writer that has not done so for ten milliseconds notes the number of its batch and the
+A writer that has not done so for ten milliseconds notes the number of its batch and the
 time, so the time of any entry is known to ten milliseconds, and of old ones less exactly.
 
 Notes are kept in rings, the fine one for what is young and coarser ones behind it::

@@ -1,6 +1,6 @@
 """Nodes and regions of the embedded store.
 
-One sentence: a key's token lies in one region, the region belongs to one node, and the
+A key's token lies in one region, the region belongs to one node, and the
 node's log takes the key's writes; which is which stands in one document that every write
 transaction checks.
 

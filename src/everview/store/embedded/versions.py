@@ -1,6 +1,6 @@
 """The versioned record: (epoch, current, previous).
 
-One sentence: a record holds the value its epoch wrote and the value before it, so that it
+A record holds the value its epoch wrote and the value before it, so that it
 can be read as of its epoch or as of any time before it back to the last epoch but one.
 
 ::

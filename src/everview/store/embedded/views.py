@@ -1,6 +1,6 @@
 """The view store of the embedded store: epochs, records and bags behind one contract.
 
-One sentence: reads of the living store open a transaction per call and shard, reads of a
+Reads of the living store open a transaction per call and shard, reads of a
 snapshot use the transactions it holds, and both are the same functions.
 """
 

@@ -1,6 +1,6 @@
 """Writes to base tables: rows and their log entries, in one transaction.
 
-One sentence: a write is checked and encoded first, then applied in one transaction that
+A write is checked and encoded first, then applied in one transaction that
 looks up the old rows, puts the new ones, and appends both to the log of the node that
 owns each key.
 
