@@ -31,10 +31,11 @@ from bench.workloads.tpch import QUERIES, SCHEMA, Refresh, Refreshes, batches, f
 from bench.workloads.tpch_copy import Copy
 from everview.change.frontier import Frontier
 from everview.maintain import Maintainer
-from everview.maintain.epochs import Done, Epochs
+from everview.maintain.executor import LocalExecutor
+from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.runner import Outcome
-from everview.store.contract import Begun
+from everview.store.contract import Begun, Snapshot, Store
 
 ALL = "all 22"
 OURS, SHARED, SPARK = "Everview", "Everview, sharing", "Everview on Spark"
@@ -136,16 +137,19 @@ def wrong(db: everview.Database, view: str, expected: pa.Table) -> str:
     return "" if report.right and not report.undecided else f"{view}: {report}"
 
 
-class TimedEpochs(Epochs):
-    """Epochs that remember where their time went."""
+class TimedExecutor(LocalExecutor):
+    """Does the work of epochs, and remembers where their time went."""
 
-    spent: dict[str, float]
+    def __init__(self, store: Store, plans: Plans) -> None:
+        super().__init__(store, plans)
+        self.spent: dict[str, float] = {}
 
-    def ended(self, begun: Begun, task: EpochTask, outcome: Outcome) -> Done:
+    def work(self, begun: Begun, task: EpochTask, snapshot: Snapshot | None = None) -> Outcome:
+        outcome = super().work(begun, task, snapshot)
         for name, took in outcome.tally.seconds.items():
             part = name.rpartition(": ")[2]
             self.spent[part] = self.spent.get(part, 0.0) + took
-        return super().ended(begun, task, outcome)
+        return outcome
 
 
 # ------------------------------------------------------------------ each by itself
@@ -157,7 +161,7 @@ class Single:
 
     name: str
     maintainer: Maintainer
-    epochs: TimedEpochs
+    executor: TimedExecutor
     group: str = ""
     rows: int = 0
     built: float = 0.0
@@ -170,10 +174,9 @@ class Single:
 
     @staticmethod
     def built_in(db: everview.Database, name: str, query: str) -> Single:
-        maintainer = Maintainer(db.store, db.catalog, epochs=TimedEpochs)
-        assert isinstance(maintainer.epochs, TimedEpochs)
-        epochs = maintainer.epochs
-        epochs.spent = {}
+        maintainer = Maintainer(db.store, db.catalog, executor=TimedExecutor)
+        executor = maintainer.epochs.executor
+        assert isinstance(executor, TimedExecutor)
         before = state_megabytes(db.store)
 
         def build() -> None:
@@ -182,11 +185,11 @@ class Single:
 
         with maintainer.lease():  # so that nobody but this maintainer builds it
             built = seconds(build)
-        found = Single(name, maintainer, epochs, built=built, megabytes=state_megabytes(db.store) - before)
+        found = Single(name, maintainer, executor, built=built, megabytes=state_megabytes(db.store) - before)
         found.group = db.catalog.definitions().view(name).group
         found.rows = sum(db.table(table).count() for table in tables_of(db, name))
-        found.building = shares(epochs.spent, built)
-        epochs.spent = {}
+        found.building = shares(executor.spent, built)
+        executor.spent = {}
         return found
 
     def refresh(self, goal: Frontier) -> float:
@@ -212,7 +215,7 @@ def each(
                 view.refreshed.append(view.refresh(db.store.log.latest()))
                 view.changes.append(pair.operations_of(tables_of(db, view.name)))
                 view.wrong = view.wrong or wrong(db, view.name, asked.answers[number_of][view.name])
-        refreshing = {view.name: shares(view.epochs.spent, sum(view.refreshed)) for view in views}
+        refreshing = {view.name: shares(view.executor.spent, sum(view.refreshed)) for view in views}
         for single in singles:
             write(db, single)
             for view in views:

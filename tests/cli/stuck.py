@@ -6,7 +6,7 @@ import json
 import threading
 
 from everview.cli.app import main
-from everview.maintain.epochs import Epochs
+from everview.maintain.executor import LocalExecutor
 
 
 def stuck(*_: object) -> None:
@@ -15,5 +15,5 @@ def stuck(*_: object) -> None:
 
 
 if __name__ == "__main__":
-    Epochs.worked = stuck  # type: ignore[method-assign,assignment]
+    LocalExecutor.work = stuck  # type: ignore[method-assign,assignment]
     main()

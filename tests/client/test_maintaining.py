@@ -14,8 +14,8 @@ import pytest
 import everview
 from everview import ViewChange
 from everview.errors import DefinitionError, EverviewError, LeaseTakenError
-from everview.maintain import epochs
-from everview.maintain.keeper import Keeper
+from everview.maintain import executor
+from everview.maintain.scheduler import Scheduler
 from tests.client.kinds import VIEWS, define, write
 from tests.oracle.maintained import bag
 
@@ -73,7 +73,7 @@ def test_what_fails_is_told(counted: everview.Database, monkeypatch: pytest.Monk
 
     with pytest.raises(EverviewError, match="no more"), counted.maintain(spark=False) as running:
         running.drain(60)
-        monkeypatch.setattr(epochs.Epochs, "worked", fail)
+        monkeypatch.setattr(executor.LocalExecutor, "work", fail)
         counted.table("orders").put({"id": 10, "customer": 10})
         running.drain(60)
 
@@ -152,7 +152,8 @@ def test_the_status_of_a_build(counted: everview.Database) -> None:
         (build,) = counted.status().builds
         assert (build.target, build.views, build.tables) == ("main", ("late",), (0, 2))
         assert build.phase == "takes in lines"
-        maintainer.step(maintainer.builder.builds()[0])
+        for _ in range(2):
+            maintainer.step(maintainer.builder.builds()[0])
         (build,) = counted.status().builds
         assert build.tables == (1, 2) and build.phase == "takes in orders"
         assert counted.status().view("late").status == "building"
@@ -170,8 +171,8 @@ def test_only_inside_the_block(counted: everview.Database) -> None:
 
 
 def test_what_comes_while_it_tidies_is_not_missed(counted: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    keeper = Keeper(lambda: counted.store)
     maintainer = counted._freshness._maintainer
+    scheduler = Scheduler(maintainer, lambda error: False)
     tidy = maintainer.tidy
 
     def tidy_and_more() -> None:
@@ -182,7 +183,7 @@ def test_what_comes_while_it_tidies_is_not_missed(counted: everview.Database, mo
     with maintainer.lease():
         monkeypatch.setattr(maintainer, "tidy", tidy_and_more)
         for _ in range(20):
-            keeper.turn(maintainer)
+            scheduler.turn()
         assert counted.view("more").get() == {"n": 4}
-        while keeper.turn(maintainer):
+        while scheduler.turn():
             pass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import StructType
 
-from everview.log.source import LogReader, LogSource
+from everview.zones.source import LogReader, LogSource
 
 
 class DyingSource(LogSource):

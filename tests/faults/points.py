@@ -80,9 +80,9 @@ _CALLS: dict[str, str] = {
     "drop": "store.embedded.views:EmbeddedViews.drop",
     "trim": "store.embedded.logs:EmbeddedLog.trim",
     "documents": "store.embedded.metadata:EmbeddedMetadata.commit",
-    "epoch": "zones.epoch:SparkEpochs.over",
-    "join": "maintain.building:Builder.join",
-    "publish": "maintain.building:Builder._publish",
+    "epoch": "zones.spark_executor:SparkExecutor.work_over",
+    "join": "maintain.building:Builder.meet",
+    "publish": "maintain.building:Builder.publish",
     "durable point": "store.embedded.durability:write_point",
 }
 _TRANSACTION = "store.embedded.environment:Environment.update"

@@ -20,10 +20,10 @@ from everview.maintain.epochs import streamed
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.pending import Pending
 from everview.maintain.rebuilding import ask_rebuild
+from everview.maintain.scheduler import Scheduler
 from everview.maintain.tasks import EpochTask
 from everview.maintain.trimming import Trimmer
 from everview.store.contract import Snapshot, Store
-from everview.zones.steward import Steward
 from tests.maintain.kept import Kept, kept
 from tests.maintain.lagging import Gated, Source, Stopped
 from tests.maintain.test_building import ROWS, create, member, write
@@ -65,11 +65,11 @@ def calls_of_a_source(path: Path) -> int:
         return len(source.calls)
 
 
-def steward_of(k: Kept, announce: Callable[[str], None] = lambda name: None) -> Steward:
+def scheduler_of(k: Kept, announce: Callable[[str], None] = lambda name: None) -> Scheduler:
     gated: Any = Gated(k.store, announce)
     maintainer = Maintainer(gated, Catalog(gated.metadata, gated.views), 1000, 100)
     maintainer.trimmer = Trimmer(gated, maintainer.catalog, every=0)
-    return Steward(maintainer, MAIN, lambda error: pytest.fail(str(error)))
+    return Scheduler(maintainer, lambda error: pytest.fail(str(error)), MAIN)
 
 
 def make(k: Kept, change: str) -> None:
@@ -80,9 +80,9 @@ def make(k: Kept, change: str) -> None:
         k.sql(CHANGES[change])
 
 
-def tend(steward: Steward) -> None:
+def tend(scheduler: Scheduler) -> None:
     """Until there is nothing to do beside the stream."""
-    while steward.turn():
+    while scheduler.turn():
         pass
 
 
@@ -105,7 +105,7 @@ def test_a_source_that_lags_anywhere_begins_nothing_that_was_planned_before(tmp_
         with shop(tmp_path / str(call)) as k:
             source = Source(k.store, call)
             make(k, change)
-            tend(steward_of(k))
+            tend(scheduler_of(k))
             k.check_nothing_is_left()
             write(k, 2)
             source.go_on()
@@ -116,7 +116,7 @@ def test_a_source_that_lags_anywhere_begins_nothing_that_was_planned_before(tmp_
 @pytest.mark.parametrize("change", [*CHANGES, *REBUILT])
 def test_the_epoch_of_a_lagging_source_comes_before_anything_that_is_done(tmp_path: Path, change: str) -> None:
     last = calls_of_a_source(tmp_path / "counted")
-    for moment in moments(tmp_path / "steward", change):
+    for moment in moments(tmp_path / "scheduler", change):
         with shop(tmp_path / str(moment)) as k:
             source = Source(k.store, last)
             make(k, change)
@@ -130,13 +130,13 @@ def test_the_epoch_of_a_lagging_source_comes_before_anything_that_is_done(tmp_pa
                     source.go_on()
                     stream(k)
 
-            tend(steward_of(k, announce))
+            tend(scheduler_of(k, announce))
             write(k, 2)
             k.settle()
 
 
 def moments(path: Path, change: str, *, writing: bool = False) -> list[int]:
-    """The calls of a steward that change what sources see, by number; of one that works while rows are
+    """The calls of a scheduler that change what sources see, by number; of one that works while rows are
     written before each of them."""
     calls: list[str] = []
     with shop(path) as k:
@@ -147,7 +147,7 @@ def moments(path: Path, change: str, *, writing: bool = False) -> list[int]:
                 write_one(k, len(calls))
 
         make(k, change)
-        tend(steward_of(k, announce))
+        tend(scheduler_of(k, announce))
     return [number for number, name in enumerate(calls, 1) if name in SEEN_BY_OTHERS]
 
 
@@ -155,10 +155,10 @@ def moments(path: Path, change: str, *, writing: bool = False) -> list[int]:
 def test_sources_that_look_and_go_on_at_any_two_moments_plan_nothing_that_is_out_of_date(
     tmp_path: Path, change: str
 ) -> None:
-    """Before each thing that a steward does some sources look, and stop before one of their calls; and those
+    """Before each thing that a scheduler does some sources look, and stop before one of their calls; and those
     go on that have looked before one of the things done earlier."""
     last = calls_of_a_source(tmp_path / "counted")
-    numbers = moments(tmp_path / "steward", change, writing=True)
+    numbers = moments(tmp_path / "scheduler", change, writing=True)
     waiting: dict[int, list[Source]] = {number: [] for number in numbers}
     planned: list[Source] = []
     with shop(tmp_path) as k:
@@ -178,7 +178,7 @@ def test_sources_that_look_and_go_on_at_any_two_moments_plan_nothing_that_is_out
                 for later in waiting.values():  # of the definitions it reads in between it wants the schemas alone
                     later.extend(Source(k.store, call, plans=True) for call in (*range(3, 10), last))
 
-        tend(steward_of(k, announce))
+        tend(scheduler_of(k, announce))
     assert planned and not waiting
 
 
@@ -187,7 +187,7 @@ def assert_up_to_date(k: Kept, task: EpochTask, base: int) -> None:
     plans, reached = k.maintainer.plans, k.store.views.committed(MAIN).epoch
     if base != reached or k.store.views.begun(MAIN) is not None:
         return
-    joining = [build for build in builds_of(k.store) if build.joined is not None and build.base < reached]
+    joining = [build for build in builds_of(k.store) if build.phase.holds_group and build.base < reached]
     assert not joining, "views have become the group's own"
     bound = plans.load(task.plan)
     assert {one.name for one in k.live()} <= bound.plan.by_name.keys()
@@ -216,7 +216,7 @@ def test_the_status_is_told_whatever_happens_meanwhile(tmp_path: Path, change: s
             make(k, change)
             k.turn_of_build()
             reader = Stopped(k.store, call, told)
-            tend(steward_of(k))
+            tend(scheduler_of(k))
             reader.go_on()
             assert isinstance(reader.found, tuple)
             assert "m1" in reader.found or change == "all go"
@@ -237,7 +237,7 @@ def test_rows_to_come_are_computed_with_a_plan_that_is_swept_meanwhile(tmp_path:
             expected = pending(k.store)
             reader = Stopped(k.store, call, pending)
             k.sql(CHANGES["a view goes"])
-            tend(steward_of(k))
+            tend(scheduler_of(k))
             reader.go_on()
             assert reader.found == expected > 0
 
@@ -270,7 +270,7 @@ def test_a_view_is_read_whatever_happens_meanwhile(tmp_path: Path, read: str) ->
             ask_rebuild(k.store, [view.id])
             k.sql("DROP MATERIALIZED VIEW m3" if call % 2 == 0 else member(3))
             write(k, call)
-            tend(steward_of(k))
+            tend(scheduler_of(k))
             k.maintainer.catch_up()
             assert k.db.catalog.view("m1").state[-1] != view.state[-1]
             reader.go_on()

@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from everview.errors import StoreError
-from everview.maintain.epochs import Epochs
+from everview.maintain.epochs import Done, Epochs
+from everview.maintain.executor import Executor
 from everview.maintain.figures import EpochFigures, Totals
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.metrics import FIGURES, SLOTS, Timing
 from everview.maintain.staleness import FADING, Pace, max_throughput, staleness
 from everview.maintain.sums import Sums, ViewSums
 from everview.maintain.tasks import EpochTask
-from everview.store.contract import Begun
+from everview.store.contract import Begun, Snapshot
 from tests.maintain.kept import Kept, kept
 from tests.maintain.test_building import create
 
@@ -171,13 +172,13 @@ class _Failing(Epochs):
 
     fail = True
 
-    def run(self, begun: Begun):  # type: ignore[no-untyped-def]
+    def run(self, begun: Begun, executor: Executor | None = None, snapshot: Snapshot | None = None) -> Done:
         if self.fail:
             self.fail = False
             task = EpochTask.from_bytes(begun.plan)
-            self.metrics.record(begun, task, self.worked(begun, task), Timing(time.time()))
+            self.metrics.record(begun, task, self.executor.work(begun, task), Timing(time.time()))
             raise StoreError("the disk is full")
-        return super().run(begun)
+        return super().run(begun, executor, snapshot)
 
 
 def test_an_epoch_that_is_tried_again_is_counted_once(k: Kept) -> None:
@@ -185,7 +186,8 @@ def test_an_epoch_that_is_tried_again_is_counted_once(k: Kept) -> None:
     k.settle()
     before = len(last(k))
     k.sql("INSERT INTO a VALUES (1, 1, 20, 's'), (2, 1, 40, 's')")
-    unlucky = Maintainer(k.store, k.db.catalog, epochs=_Failing)
+    unlucky = Maintainer(k.store, k.db.catalog)
+    unlucky.epochs = _Failing(k.store, k.db.catalog, unlucky.plans, unlucky.epochs.executor)
     with pytest.raises(StoreError):
         unlucky.catch_up()
     assert len(last(k)) == before, "what is not committed is not shown"

@@ -18,15 +18,13 @@ import pytest
 
 from everview.catalog import MAIN, ViewStatus
 from everview.client.validating import Validation, Verdict
-from everview.errors import DamagedEntryError, DeadlineError, StalledError
-from everview.maintain import keeper, plans
+from everview.errors import DamagedEntryError, DeadlineError, EverviewError, StalledError
+from everview.maintain import plans
 from everview.maintain.epochs import Epochs, streamed
-from everview.maintain.keeper import Keeper
 from everview.maintain.rebuilding import ask_rebuild, asked_rebuilds
 from everview.maintain.rounds import Rounds, deadline_in
+from everview.maintain.scheduler import Scheduler
 from everview.operators.bound import BoundPlan
-from everview.zones import steward
-from everview.zones.steward import Steward
 from tests.faults.processes import Nursery
 from tests.maintain.interrupted import CHUNK, OPERATIONS, Bound, copied, database_of, killed, maintainer_of
 from tests.maintain.kept import Kept, kept
@@ -49,8 +47,7 @@ def processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "KEPT", 0)
     monkeypatch.setattr(BoundPlan, "from_bytes", staticmethod(functools.lru_cache(BoundPlan.from_bytes)))
     monkeypatch.setattr(Validation, "__post_init__", lambda one: setattr(one, "_known", TRIED), raising=False)
-    monkeypatch.setattr(keeper, "IDLE", 0.0)
-    monkeypatch.setattr(steward, "LAZY", 0.0)
+    monkeypatch.setattr(scheduler, "IDLE", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -157,22 +154,27 @@ def drop_view(k: Kept, bound: Bound) -> None:
 
 def keep(k: Kept, bound: Bound) -> None:
     """As a thread that maintains the views."""
-    maintainer, found = maintainer_of(k.store, bound), Keeper(lambda: k.store)
+    maintainer = maintainer_of(k.store, bound)
     maintainer.plans.resume()
     maintainer.recover()
-    while found.turn(maintainer):
+    scheduler = Scheduler(maintainer, _never)
+    while scheduler.turn():
         pass
 
 
 def tend(k: Kept, bound: Bound) -> None:
-    """As a pipeline: its steward, and its stream."""
+    """As a pipeline: its scheduler, and its stream."""
     maintainer = maintainer_of(k.store, bound)
     maintainer.plans.resume()
     maintainer.recover()
-    found = Steward(maintainer, MAIN, lambda error: pytest.fail(str(error)))
+    scheduler = Scheduler(maintainer, _never, MAIN)
     idle = 0
     while idle < 3:
-        idle = 0 if found.turn() or _streams(maintainer.epochs, bound) else idle + 1
+        idle = 0 if scheduler.turn() or _streams(maintainer.epochs, bound) else idle + 1
+
+
+def _never(error: EverviewError | None) -> bool:
+    raise AssertionError(f"turns are taken here: {error}")
 
 
 def _streams(epochs: Epochs, bound: Bound) -> bool:
@@ -188,7 +190,7 @@ WORK: dict[str, Callable[[Kept, Bound], None]] = {
     "rebuild": rebuild_all,
     "create": create_view,
     "drop": drop_view,
-    "keeper": keep,
+    "scheduler": keep,
     "pipeline": tend,
 }
 

@@ -20,12 +20,12 @@ from everview.errors import LogTrimmedError, SnapshotExpiredError
 from everview.maintain import trimming
 from everview.maintain.chunks import rows_at
 from everview.maintain.maintainer import Maintainer
+from everview.maintain.scheduler import Scheduler
 from everview.maintain.tasks import Chunk
 from everview.maintain.trimming import Retention, Trimmer, needed, retention_of
 from everview.store.embedded import logs
 from everview.store.embedded.layout import LOG
 from everview.store.embedded.store import EmbeddedStore
-from everview.zones.steward import Steward
 from tests.maintain.kept import kept
 from tests.maintain.test_building import ROWS, create, write
 
@@ -262,7 +262,7 @@ def test_keepers_and_stewards_trim(db: everview.Database, monkeypatch: pytest.Mo
     put(db, 20, 20)
     with Maintainer(db.store, db.catalog).lease() as maintainer:
         maintainer.advance("main", db.store.log.latest())
-        Steward(maintainer, "main", lambda error: pytest.fail(str(error))).turn()
+        Scheduler(maintainer, lambda error: pytest.fail(str(error)), "main").turn()
     assert operations(db) == 1
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from everview.catalog import MAIN
 from everview.client.database import Database
-from everview.log.shares import Share, described, share_out
 from everview.maintain.epochs import begin_next
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.tasks import EpochTask
@@ -22,7 +21,8 @@ from everview.operators.work import Written
 from everview.store.contract import Begun, Commit
 from everview.zones.blocks import REPORT, Block, from_spark, to_spark
 from everview.zones.reports import Report, require_whole, total
-from everview.zones.stage_task import Reading, StageTask
+from everview.zones.shares import Share, share_out
+from everview.zones.stage_task import StageTask
 
 
 @dataclass
@@ -51,7 +51,7 @@ class ByHand:
         """The first stage, a task for each share."""
         task = self.task(begun, 1, servers)
         made = [
-            list(task.first(self.db.store, number, Reading.of(begun.epoch, iter([described(share)]))))
+            list(task.first(self.db.store, number, Share.from_descriptors(begun.epoch, [share.to_descriptors()])))
             for number, share in enumerate(shares)
         ]
         return travelled(itertools.chain(*made))

@@ -19,9 +19,10 @@ from pyspark import TaskContext
 from everview.errors import DamagedEntryError
 from everview.store.contract import Begun, Store
 from everview.zones.blocks import Block
-from everview.zones.epoch import SparkEpochs
 from everview.zones.pipeline import Pipeline
-from everview.zones.stage_task import Reading, StageTask
+from everview.zones.shares import Share
+from everview.zones.spark_executor import SparkExecutor
+from everview.zones.stage_task import StageTask
 
 WRITES = ("write", "write_bags", "add_to_bags")
 MOMENTS = ("before", "between", "after", "told")
@@ -73,8 +74,8 @@ class Troubled(StageTask):
     marks: str = ""
     seed: int = 0
 
-    def first(self, store: Store, number: int, read: Reading) -> Iterator[Block]:
-        return super().first(self._watched(store), number, read)
+    def first(self, store: Store, number: int, share: Share) -> Iterator[Block]:
+        return super().first(self._watched(store), number, share)
 
     def later(self, store: Store, number: int, blocks: Any) -> Iterator[Block]:
         return super().later(self._watched(store), number, blocks)
@@ -181,11 +182,11 @@ def pipeline_of(task: type[Troubled] | None, marks: Path | str = "", seed: int =
         return Pipeline
     kind = task
 
-    class Epochs(SparkEpochs):
+    class Troubling(SparkExecutor):
         def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
             return kind(**vars(super().stage_task(begun, stage, servers)), marks=str(marks), seed=seed)
 
     class Mishaps(Pipeline):
-        EPOCHS = Epochs
+        EXECUTOR = Troubling
 
     return Mishaps

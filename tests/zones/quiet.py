@@ -11,21 +11,21 @@ from pyspark.sql import DataFrame
 from everview.maintain.tasks import EpochTask
 from everview.operators.runner import Outcome
 from everview.store.contract import Begun
-from everview.zones.epoch import SparkEpochs
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
+from everview.zones.spark_executor import SparkExecutor
 from tests.zones.shop import open_shop, trade
 
 
 class Watched(Pipeline):
     """Says when an epoch has begun its work."""
 
-    class EPOCHS(SparkEpochs):
+    class EXECUTOR(SparkExecutor):
         inside = threading.Event()
 
-        def over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
+        def work_over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
             self.inside.set()
-            return super().over(begun, task, descriptors)
+            return super().work_over(begun, task, descriptors)
 
 
 def main(path: Path) -> None:
@@ -35,9 +35,9 @@ def main(path: Path) -> None:
         trade(db, 5, seed)
         pipeline = Watched(path, spark=spark).start()
         pipeline.drain()
-        Watched.EPOCHS.inside.clear()
+        Watched.EXECUTOR.inside.clear()
         trade(db, 5, seed)
-        Watched.EPOCHS.inside.wait(60)
+        Watched.EXECUTOR.inside.wait(60)
         pipeline.stop(finish=False)
     spark.stop()
 

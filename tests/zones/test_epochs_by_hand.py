@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from everview.catalog import MAIN
 from everview.client.database import Database
 from everview.errors import StaleEpochError
-from everview.log.shares import Share, described
-from everview.zones.stage_task import Reading
+from everview.zones.shares import Share
 from tests.zones.by_hand import ByHand
 from tests.zones.shop import Write, assert_all_is_right, open_shop, trade, write, writes
 
@@ -58,7 +57,7 @@ def test_every_epoch_equals_recomputation_whatever_failed_before(
 def test_logs_shared_out_in_any_way_give_the_same_views(
     shop: Database, tasks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("everview.log.shares.WORTH_A_TASK", 1)
+    monkeypatch.setattr("everview.zones.shares.WORTH_A_TASK", 1)
     shop.sql(MORE)
     hand = ByHand(shop)
     trade(shop, 30, seed=tasks)
@@ -123,7 +122,7 @@ def test_a_task_that_wakes_up_after_the_commit_is_refused(shop: Database) -> Non
 
 def test_slices_of_another_epoch_are_refused() -> None:
     with pytest.raises(StaleEpochError, match="epoch 4 was handed slices of epoch 5"):
-        Reading.of(4, iter([described(Share(5, leads=True))]))
+        Share.from_descriptors(4, [Share(5, leads=True).to_descriptors()])
 
 
 def test_an_epoch_takes_whole_batches_only(shop: Database) -> None:

@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import DefinitionError, EpochError, EverviewError, StaleEpochError
-from everview.log import shares as log_shares
-from everview.log.shares import Share, described, share_out
-from everview.log.workers import end_quietly
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.routing import REGIONS, dealt_out, owners
 from everview.store.contract import Begun, Damage
+from everview.zones import shares as zone_shares
 from everview.zones.blocks import BATCH, BLOCK, Block, blocks_of, from_spark, in_batches, table_bytes, to_spark
 from everview.zones.failures import told
 from everview.zones.reports import Report, require_whole, total
-from everview.zones.stage_task import Reading
+from everview.zones.shares import Share, share_out
+from everview.zones.workers import end_quietly
 
 slices_of_nodes = st.lists(st.integers(1, 200_000), min_size=1, max_size=6).map(
     lambda sizes: [Slice(node, 100 * node, 100 * node + size) for node, size in enumerate(sizes, 1)]
@@ -40,7 +39,7 @@ def test_shares_are_whole_logs_dealt_out_evenly(slices: list[Slice], tasks: int)
     assert [share.leads for share in shares] == [True] + [False] * (len(shares) - 1)
     sizes = [sum(map(len, share.slices)) for share in shares]
     assert len(shares) <= tasks and max(sizes) - min(sizes) <= max(map(len, slices))
-    assert len(shares) == 1 or sum(sizes) // len(shares) >= log_shares.WORTH_A_TASK
+    assert len(shares) == 1 or sum(sizes) // len(shares) >= zone_shares.WORTH_A_TASK
 
 
 def test_logs_of_an_epoch_that_must_be_read_in_one_place_are() -> None:
@@ -63,8 +62,8 @@ def test_a_build_shares_out_pieces_of_its_chunk_and_the_logs_once_it_has_rows() 
 @given(st.lists(st.integers(0, 9), max_size=4, unique=True), st.lists(st.integers(0, 9), max_size=3), st.booleans())
 def test_a_share_reads_as_it_was_described(nodes: list[int], pieces: list[int], leads: bool) -> None:
     slices = tuple(Slice(node, 3, 7) for node in nodes)
-    rows = described(Share(3, slices, tuple(pieces), leads))
-    assert Reading.of(3, iter([rows])) == Reading(slices, tuple(pieces), leads)
+    share = Share(3, slices, tuple(pieces), leads)
+    assert Share.from_descriptors(3, [share.to_descriptors()]) == share
 
 
 @given(zones, st.integers(1, 20))

@@ -20,14 +20,14 @@ from pyspark.sql import SparkSession
 
 from everview.client.database import Database
 from everview.errors import DamagedEntryError, DefinitionError, LeaseTakenError, LogTrimmedError
-from everview.log.source import DESCRIPTOR
 from everview.maintain import Maintainer
 from everview.maintain.plans import PAUSES
 from everview.store.contract import Begun
 from everview.store.embedded.layout import LOG
-from everview.zones.epoch import SparkEpochs
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
+from everview.zones.source import DESCRIPTOR
+from everview.zones.spark_executor import SparkExecutor
 from everview.zones.stage_task import StageTask
 from tests.zones.by_hand import beside
 from tests.zones.quiet import Watched
@@ -93,7 +93,7 @@ class FailingOnce:
 class Unlucky(Pipeline):
     """The first task of every stage of an epoch fails after it has done its work."""
 
-    class EPOCHS(SparkEpochs):
+    class EXECUTOR(SparkExecutor):
         def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
             task = super().stage_task(begun, stage, servers)
             return FailingOnce(task, str(Path(self.place).parent / "marks"))  # type: ignore[return-value]
@@ -165,7 +165,7 @@ class Raising(StageTask):
 
 
 class Broken(Pipeline):
-    class EPOCHS(SparkEpochs):
+    class EXECUTOR(SparkExecutor):
         def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
             task = super().stage_task(begun, stage, servers)
             return Raising(**vars(task)) if stage == 2 else task
@@ -205,9 +205,9 @@ def test_a_pipeline_that_is_stopped_in_an_epoch_is_resumed_by_the_next(
     shop: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
     trade(shop, 10, seed=1)
-    Watched.EPOCHS.inside.clear()
+    Watched.EXECUTOR.inside.clear()
     with pytest.raises(KeyboardInterrupt), Watched(tmp_path / "store", spark=spark):
-        assert Watched.EPOCHS.inside.wait(PATIENCE)
+        assert Watched.EXECUTOR.inside.wait(PATIENCE)
         raise KeyboardInterrupt
     Pipeline(tmp_path / "store", spark=spark).catch_up()
     assert_all_is_right(shop)
@@ -219,9 +219,9 @@ def test_at_the_end_of_its_block_a_pipeline_finishes_its_epoch_and_begins_no_oth
     trade(shop, 10, seed=1)
     with Watched(tmp_path / "store", spark=spark, operations=20) as pipeline:
         pipeline.drain(timeout=PATIENCE)
-        Watched.EPOCHS.inside.clear()
+        Watched.EXECUTOR.inside.clear()
         trade(shop, 20, seed=2)
-        assert Watched.EPOCHS.inside.wait(PATIENCE)
+        assert Watched.EXECUTOR.inside.wait(PATIENCE)
         begun = shop.store.views.begun("main")
     views = shop.store.views
     assert views.begun("main") is None and not wrong(shop)

@@ -14,7 +14,7 @@ import pytest
 
 import everview
 from everview.errors import DamagedEntryError, StoreFullError
-from everview.maintain import epochs
+from everview.maintain import executor
 from everview.maintain.builds import builds_of
 from everview.maintain.plans import PAUSES
 from everview.zones import service
@@ -98,15 +98,15 @@ def test_builds_and_what_is_set_aside_are_told(
 def test_an_error_that_may_pass_is_told_and_tried_again(
     db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worked = epochs.Epochs.worked
+    work = executor.LocalExecutor.work
     full = iter(range(2))
 
     def sometimes(*asked: object) -> object:
         if next(full, None) is not None:
             raise StoreFullError("the disk is full", hint="free some space")
-        return worked(*asked)  # type: ignore[arg-type]
+        return work(*asked)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(epochs.Epochs, "worked", sometimes)
+    monkeypatch.setattr(executor.LocalExecutor, "work", sometimes)
     monkeypatch.setattr(service, "AGAIN", (0.0, 0.125))
     trade(db, 1, seed=1)
     told = Told()
@@ -122,7 +122,7 @@ def test_who_is_told_to_end_while_an_epoch_cannot_be_finished_has_failed(
     def full(*_: object) -> None:
         raise StoreFullError("the disk is full")
 
-    monkeypatch.setattr(epochs.Epochs, "worked", full)
+    monkeypatch.setattr(executor.LocalExecutor, "work", full)
     trade(db, 1, seed=1)
     told = Told({"error": lambda: running.stop("test")})
     running = Service(store, told, local=True)
@@ -136,7 +136,7 @@ def test_what_is_not_known_to_pass_is_tried_a_few_times(
     def fail(*_: object) -> None:
         raise OSError("no worker")
 
-    monkeypatch.setattr(epochs.Epochs, "worked", fail)
+    monkeypatch.setattr(executor.LocalExecutor, "work", fail)
     monkeypatch.setattr(service, "AGAIN", (0.0,))
     trade(db, 1, seed=1)
     told = Told()
@@ -151,7 +151,7 @@ def test_an_error_that_does_not_pass_ends_it(
     def fail(*_: object) -> None:
         raise DamagedEntryError("group 7 does not add up", hint="rebuild the view")
 
-    monkeypatch.setattr(epochs.Epochs, "worked", fail)
+    monkeypatch.setattr(executor.LocalExecutor, "work", fail)
     trade(db, 1, seed=1)
     told = Told()
     assert Service(store, told, local=True).run() is Ended.FAILED
@@ -243,7 +243,7 @@ def test_a_service_is_ended_killed_and_taken_over_under_a_running_writer(
         third.interrupt()
         assert_ends_cleanly(db, third, "SIGINT")
         (build,) = builds_of(db.store)
-        assert build.joined is None, "the rest is for the next one"
+        assert not build.phase.holds_group, "the rest is for the next one"
     assert Service(store, Told(), local=True, once=True).run() is Ended.CLEAN
     assert_all_is_right(db)
     assert db.view("large").count() == 10

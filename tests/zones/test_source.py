@@ -11,10 +11,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from everview.change.frontier import Slice
 from everview.client.database import Database
 from everview.errors import DefinitionError
-from everview.log.shares import Share
-from everview.log.source import LogReader
 from everview.maintain.servers import set_servers
 from everview.maintain.tasks import EpochTask
+from everview.zones.shares import Share
+from everview.zones.source import LogReader
 from tests.zones.by_hand import ByHand, beside
 from tests.zones.shop import trade, write
 
@@ -57,7 +57,7 @@ def test_growth_begins_an_epoch_and_its_number_is_the_offset(shop: Database, rea
 def test_as_many_tasks_read_logs_as_there_are_servers_now(
     shop: Database, reader: LogReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("everview.log.shares.WORTH_A_TASK", 1)
+    monkeypatch.setattr("everview.zones.shares.WORTH_A_TASK", 1)
     start = reader.initialOffset()
     trade(shop, 1, seed=0)
     _pass(shop, reader, start)

@@ -15,7 +15,7 @@ from everview.boundary import public
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError
 from everview.maintain.epochs import OPERATIONS
-from everview.maintain.keeper import Keeper
+from everview.maintain.local_pipeline import LocalPipeline
 from everview.store.opened import open_store
 
 if TYPE_CHECKING:
@@ -59,15 +59,17 @@ class Maintaining(AbstractContextManager["Maintaining"]):
 
     def __enter__(self) -> Maintaining:
         try:
-            self._running = self._keeper() if self._spark is False else self._pipeline()
+            self._running = self._local_pipeline() if self._spark is False else self._pipeline()
             self._held.enter_context(self._running)
         except BaseException:
             self._held.close()
             raise
         return self
 
-    def _keeper(self) -> Running:
-        return Keeper(lambda: open_store(self._place), operations=self._operations or OPERATIONS, wait=self._wait)
+    def _local_pipeline(self) -> Running:
+        return LocalPipeline(
+            lambda: open_store(self._place), operations=self._operations or OPERATIONS, wait=self._wait
+        )
 
     def _pipeline(self) -> Running:
         """Spark is imported here: it takes a second, and who maintains without it need not have it."""

@@ -285,7 +285,7 @@ def _build(store: Store, plans: Plans, snapshot: Snapshot, build: Build, catalog
             raise
         return None
     chunk = build.chunk
-    if build.joined is not None:
+    if build.phase.holds_group:
         phase = "its views become the group's own"
     elif chunk is None:
         phase = "follows the logs"

@@ -1,15 +1,16 @@
 """Where a build is, as the store remembers it.
 
-A :class:`Build` is one small document that is written before and after each chunk, so
-whoever comes next knows which chunk is to be taken in, or that the views are about to join.
+A :class:`Build` is one small document. Each transition of a build (:mod:`everview.maintain.building`) writes it once
+or removes it, so the next process knows where to go on.
 
 ::
 
-    maintenance/build/<group>     target, views, plan, the chunk under way, whether it is joining
+    maintenance/build/<group>     phase, target, views, plan, the chunk under way, the plan with which it joins
 """
 
 from __future__ import annotations
 
+import enum
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,26 @@ from everview.catalog import Maintained
 from everview.maintain.plans import BUILDS
 from everview.maintain.tasks import Chunk, chunk_from_json, chunk_to_json
 from everview.store.contract import Store
+
+
+class BuildPhase(enum.Enum):
+    """How far a build is."""
+
+    LOADING = "loading"
+    """It is known where the next chunk begins."""
+    TAKING = "taking"
+    """It is recorded where the chunk ends; the chunk's epoch may be under way."""
+    FOLLOWING = "following"
+    """All rows are in; it follows the logs to where its group is."""
+    JOINING = "joining"
+    """The plan of group and build together is recorded; the group begins no epoch but the one that adopts the views."""
+    ADOPTED = "adopted"
+    """That epoch has begun."""
+
+    @property
+    def holds_group(self) -> bool:
+        """Whether the group waits for the build."""
+        return self in (BuildPhase.JOINING, BuildPhase.ADOPTED)
 
 
 @dataclass(frozen=True)
@@ -29,13 +50,14 @@ class Build:
     views: tuple[tuple[int, int], ...]
     """Ids of the views and indexes that it builds, and the versions of their definitions."""
     plan: str
+    phase: BuildPhase
     chunk: Chunk | None
     """The chunk to take in next; None: all rows are in."""
     base: int
-    """The build's last committed epoch when the chunk was chosen: a later one is the chunk's."""
-    started: bool = False
+    """While rows are taken in, the build's last committed epoch when the chunk was chosen: a later one is the
+    chunk's. While it joins, the target's epoch at which both are at one frontier."""
     joined: str | None = None
-    """The plan with which the target's next epoch makes the views its own."""
+    """The plan with which the target's next epoch adopts the views."""
     epoch: int | None = None
     """That epoch, once it has begun."""
     replaces: bool = False
@@ -50,40 +72,40 @@ class Build:
         return BUILDS + self.group
 
     def document(self) -> bytes:
-        said: dict[str, Any] = {
+        recorded: dict[str, Any] = {
+            "phase": self.phase.value,
             "target": self.target,
             "views": self.views,
             "plan": self.plan,
             "chunk": None if self.chunk is None else chunk_to_json(self.chunk),
             "base": self.base,
-            "started": self.started,
             "joined": self.joined,
             "epoch": self.epoch,
             "replaces": self.replaces,
         }
-        return json.dumps(said).encode()
+        return json.dumps(recorded).encode()
 
 
 def builds_of(store: Store) -> list[Build]:
     """The builds under way, the oldest first."""
-    _, found = store.metadata.documents(BUILDS)
+    _, documents = store.metadata.documents(BUILDS)
     return sorted(
-        (_read(name.removeprefix(BUILDS), document) for name, document in found.items()),
+        (_read(name.removeprefix(BUILDS), document) for name, document in documents.items()),
         key=lambda build: int(build.group.rpartition("-")[2]),
     )
 
 
 def _read(group: str, document: bytes) -> Build:
-    said = json.loads(document)
+    recorded = json.loads(document)
     return Build(
         group,
-        said["target"],
-        tuple((id, version) for id, version in said["views"]),
-        said["plan"],
-        None if said["chunk"] is None else chunk_from_json(said["chunk"]),
-        said["base"],
-        said["started"],
-        said["joined"],
-        said["epoch"],
-        said.get("replaces", False),
+        recorded["target"],
+        tuple((id, version) for id, version in recorded["views"]),
+        recorded["plan"],
+        BuildPhase(recorded["phase"]),
+        None if recorded["chunk"] is None else chunk_from_json(recorded["chunk"]),
+        recorded["base"],
+        recorded["joined"],
+        recorded["epoch"],
+        recorded["replaces"],
     )

@@ -1,30 +1,28 @@
-"""Epochs in this process: begun, done, committed.
+"""Epochs: begun, done, committed.
 
-The epoch under way in the store is done as it was begun, whoever began it, and the
-next one takes the logs a bounded step further.
+The epoch under way in the store is done as it was begun, whichever process began it, and the next one takes
+the logs a bounded step further. :meth:`Epochs.run` is the only way in which an epoch is done; where its work
+is done is up to its executor (:mod:`everview.maintain.executor`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-
-import pyarrow as pa
 
 from everview.catalog import Catalog, QuarantineEntry
 from everview.catalog.quarantine import UNKNOWN
 from everview.change.frontier import Frontier
-from everview.errors import ConflictError, EverviewError, LogTrimmedError
-from everview.maintain.chunks import loaded_entries, rows_at
+from everview.errors import ConflictError, LogTrimmedError
+from everview.maintain.executor import Executor
 from everview.maintain.metrics import Metrics, Timing
 from everview.maintain.plans import Plans
 from everview.maintain.rebuilding import replace_aside
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.bound import QUARANTINE
-from everview.operators.clock import Clock
-from everview.operators.runner import Outcome, Runner
+from everview.operators.runner import Outcome
 from everview.store.contract import Begun, Commit, Damage, Snapshot, Store
 
 OPERATIONS = 100_000
@@ -44,18 +42,17 @@ class Done:
 
 
 class Epochs:
-    """Does epochs of a store's groups, in one place, one after another."""
+    """Does epochs of a store's groups: begins them, has an executor do their work, and commits them."""
 
-    def __init__(self, store: Store, catalog: Catalog, plans: Plans) -> None:
+    def __init__(self, store: Store, catalog: Catalog, plans: Plans, executor: Executor) -> None:
         self.store = store
         self.catalog = catalog
         self.plans = plans
+        self.executor = executor
         self.metrics = Metrics(store, catalog, plans)
         self._since = time.time()
         self._closing: dict[str, float] = {}
         """Seconds that the last commit of each group took."""
-        self._runners: dict[tuple[str, bool], Runner] = {}
-        self._held: Snapshot | None = None
 
     def finish(self, group: str) -> Done | None:
         """Do the epoch that is under way, if one is."""
@@ -88,77 +85,32 @@ class Epochs:
             if begun.plan == task:
                 views.commit(group, begun.epoch)
 
-    def run(self, begun: Begun) -> Done:
-        """Do an epoch and commit it."""
+    def run(self, begun: Begun, executor: Executor | None = None, snapshot: Snapshot | None = None) -> Done:
+        """Do an epoch and commit it: on the executor that these epochs have, unless another one is given. Where
+        another process has committed it meanwhile, nothing is left to do."""
         task = EpochTask.from_bytes(begun.plan)
         try:
-            return self.ended(begun, task, self.worked(begun, task))
-        except EverviewError:
+            taken = self.metrics.taken(begun)
+            outcome = (executor or self.executor).work(begun, task, snapshot)
+            return self._commit(begun, task, replace(outcome, taken=taken))
+        except Exception:
             reached = self.store.views.committed(begun.group)
             if reached.epoch < begun.epoch:
                 raise
-            return Done(begun, reached, Outcome({}, {}))  # somebody else has done it meanwhile
+            return Done(begun, reached, Outcome({}, {}))
 
-    def worked(self, begun: Begun, task: EpochTask) -> Outcome:
-        """Bring all state to an epoch."""
-        taken = self.metrics.taken(begun)
-        runner = self._runner(task)
-        done = runner.epoch(self.store, begun) if task.chunk is None else self._chunk(runner, begun, task)
-        return replace(done, taken=taken)
-
-    def ended(self, begun: Begun, task: EpochTask, outcome: Outcome) -> Done:
+    def _commit(self, begun: Begun, task: EpochTask, outcome: Outcome) -> Done:
         """Commit an epoch whose work is done."""
         if task.built is not None:
-            aside = self.plans.load(task.plan).states[QUARANTINE]
-            replace_aside(self.store, aside, begun, self.plans.load(task.built))
-        set_aside(self.catalog, outcome.damaged)
+            quarantine = self.plans.load(task.plan).states[QUARANTINE]
+            replace_aside(self.store, quarantine, begun, self.plans.load(task.built))
+        quarantine_damaged(self.catalog, outcome.damaged)
         self.metrics.record(begun, task, outcome, Timing(self._since, self._closing.get(begun.group)))
         started = time.perf_counter()
         commit = self.store.views.commit(begun.group, begun.epoch)
         self.store.views.sweep(begun.group)
         self._closing[begun.group] = time.perf_counter() - started
         return Done(begun, commit, outcome)
-
-    def _runner(self, task: EpochTask) -> Runner:
-        found = self._runners.get((task.plan, task.first))
-        if found is None:
-            if len(self._runners) > 8:
-                self._runners.clear()
-            found = self._runners[task.plan, task.first] = Runner(self.plans.load(task.plan, first=task.first))
-        return found
-
-    def _chunk(self, runner: Runner, begun: Begun, task: EpochTask) -> Outcome:
-        """Take in the next rows of a table, and what was written to those that are in already."""
-        assert task.chunk is not None
-        chunk = task.chunk
-        clock = Clock()
-        with clock("read log"):
-            batches, damaged = runner.read(self.store, begun) if chunk.reads_log else ([], ())
-        known = [found for batch in batches if (found := loaded_entries(batch, chunk)) is not None]
-        rows: dict[str, pa.Table] = {}
-        if chunk.table is not None:
-            with clock("read rows"), self._at(begun.frontier) as snapshot:
-                table = runner.bound.tables[chunk.table]
-                rows[chunk.table] = rows_at(self.store, snapshot, table, chunk, begun.frontier)
-        return replace(runner.take(self.store, begun, known, rows, clock), damaged=damaged)
-
-    @contextmanager
-    def holding(self, snapshot: Snapshot) -> Iterator[None]:
-        """Let epochs at the snapshot's frontier read it: then nothing is to be undone."""
-        self._held = snapshot
-        try:
-            yield
-        finally:
-            self._held = None
-
-    @contextmanager
-    def _at(self, frontier: Frontier) -> Iterator[Snapshot]:
-        """A snapshot that has reached a frontier."""
-        if self._held is not None and self._held.frontier == frontier:
-            yield self._held
-            return
-        with self.store.snapshot() as snapshot:
-            yield snapshot
 
 
 def begin_next(
@@ -229,7 +181,7 @@ def next_frontier(
     return None if frontier <= start else frontier
 
 
-def set_aside(catalog: Catalog, damaged: tuple[Damage, ...]) -> None:
+def quarantine_damaged(catalog: Catalog, damaged: tuple[Damage, ...]) -> None:
     """Log entries that could not be read are recorded before the epoch that passes them is
     committed; a retry records them again under the same names."""
     if damaged:

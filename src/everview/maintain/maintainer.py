@@ -17,6 +17,7 @@ from everview.change.frontier import Frontier
 from everview.maintain.building import CHUNK, Builder
 from everview.maintain.builds import Build
 from everview.maintain.epochs import OPERATIONS, Epochs
+from everview.maintain.executor import Executor, LocalExecutor
 from everview.maintain.leaving import drop_gone, tables_left
 from everview.maintain.plans import GROUPS, Plans, commit, left_document
 from everview.maintain.rounds import Rounds
@@ -41,13 +42,13 @@ class Maintainer:
         catalog: Catalog,
         operations: int = OPERATIONS,
         chunk: int = CHUNK,
-        epochs: Callable[[Store, Catalog, Plans], Epochs] = Epochs,
+        executor: Callable[[Store, Plans], Executor] = LocalExecutor,
     ) -> None:
         self.store = store
         self.catalog = catalog
         self.operations = operations
         self.plans = Plans(store, catalog)
-        self.epochs = epochs(store, catalog, self.plans)
+        self.epochs = Epochs(store, catalog, self.plans, executor(store, self.plans))
         self.builder = Builder(store, catalog, self.plans, self.epochs, chunk)
         self.trimmer = Trimmer(store, catalog)
         self._planned: dict[str, tuple[int, str]] = {}
@@ -89,8 +90,7 @@ class Maintainer:
             if group.kind is not GroupKind.BUILDING and self.finish(group.name):
                 rounds.check()
         for build in self.builder.builds():
-            if build.joined is not None:
-                self.builder.join(build, deadline)
+            self.builder.join(build, deadline)
 
     def finish(self, group: str) -> bool:
         """Do the epoch of a group that is under way, whoever began it; whether there was one."""
@@ -151,16 +151,12 @@ class Maintainer:
         return f"views are still being built: {', '.join(names)}"
 
     def step(self, build: Build, deadline: float | None = None) -> bool:
-        """Take a build one epoch further, or let its views join; whether there is more to do."""
-        if self.builder.abandoned(build):
-            self.builder.abandon(build)
-            return False
-        if not self.builder.near(build):
-            self.builder.advance(build)
-            return True
-        self.plan_of(build.target)
-        self.finish(build.target)
-        return not self.builder.join(build, deadline)
+        """Do the next transition of a build, and those that its group waits for; whether there is more to do."""
+        if self.builder.next(build).group_waits:
+            self.plan_of(build.target)
+            self.finish(build.target)
+        after = self.builder.step(build, deadline)
+        return after is not None and self.builder.join(after, deadline) is not None
 
     def plan_of(self, group: str) -> str:
         """The group's plan as its views are defined now. Called between two epochs."""

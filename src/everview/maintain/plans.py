@@ -210,8 +210,8 @@ class Plans:
         """Whether views are about to become the group's own: its next epoch is theirs."""
         if PAUSES + group in self.store.metadata.documents(PAUSES)[1]:
             return True
-        found = (json.loads(document) for document in self.store.metadata.documents(BUILDS)[1].values())
-        return any(said["target"] == group and said["joined"] is not None for said in found)
+        builds = (json.loads(document) for document in self.store.metadata.documents(BUILDS)[1].values())
+        return any(build["target"] == group and build["joined"] is not None for build in builds)
 
     def _history(self, group: str) -> list[tuple[str, int]]:
         recorded = self.store.metadata.documents(GROUPS + group)[1].get(GROUPS + group)

@@ -6,8 +6,8 @@ up to its frontier, and of a view that is being built also the next rows of a ta
 
 from __future__ import annotations
 
-import itertools
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from everview.errors import DamagedEntryError
@@ -32,9 +32,21 @@ class Chunk:
     cuts: tuple[bytes, ...] = ()
     """Keys at which it is cut into pieces that are taken in side by side."""
 
-    def pieces(self) -> tuple[Chunk, ...]:
+    @property
+    def pieces(self) -> int:
+        """How many pieces it has."""
+        return len(self.cuts) + 1
+
+    def ranges(self, pieces: Iterable[int]) -> tuple[Chunk, ...]:
+        """The rows of pieces, by number; pieces that follow each other are read as one range."""
         ends = (self.after, *self.cuts, self.upto)
-        return tuple(replace(self, after=low, upto=high, cuts=()) for low, high in itertools.pairwise(ends))
+        runs: list[tuple[int, int]] = []
+        for piece in sorted(pieces):
+            if runs and runs[-1][1] == piece:
+                runs[-1] = runs[-1][0], piece + 1
+            else:
+                runs.append((piece, piece + 1))
+        return tuple(replace(self, after=ends[low], upto=ends[high], cuts=()) for low, high in runs)
 
     @property
     def reads_log(self) -> bool:
@@ -58,7 +70,17 @@ class EpochTask:
     built: str | None = None
     """The plan of that build."""
     streamed: bool = False
-    """Whether it is for the stream of a pipeline, which reads its slices; else whoever began it does it."""
+    """Whether it is for the stream of a pipeline, which reads its slices; if not, the process that began it does it."""
+
+    @property
+    def reads_log(self) -> bool:
+        """Whether it takes in anything of the logs."""
+        return self.chunk is None or self.chunk.reads_log
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces of a table's rows it takes in."""
+        return 0 if self.chunk is None or self.chunk.table is None else self.chunk.pieces
 
     def to_bytes(self) -> bytes:
         said: dict[str, object] = {"format": _FORMAT, "plan": self.plan, "first": self.first, "alone": self.alone}

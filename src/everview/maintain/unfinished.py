@@ -16,7 +16,7 @@ So no epoch is waited for that nobody can do.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from everview.catalog import Catalog, ViewStatus
 from everview.errors import EverviewError
@@ -30,30 +30,35 @@ from everview.store.contract import Store
 def finish_begun(epochs: Epochs, group: str) -> bool:
     """Do the epoch of a group that is under way; whether there was one."""
     store, catalog = epochs.store, epochs.catalog
-    try:
-        return epochs.finish(group) is not None
-    except Exception as error:  # damaged state fails in any way
-        if may_pass(error):
-            raise
-        if is_rebuilt(store, catalog.definitions(), group):
-            return True
-        if _is_used(store, catalog, group):
-            raise
-        begun = store.views.begun(group)
-        if begun is not None:
-            store.views.commit(group, begun.epoch)
+    if store.views.begun(group) is None:
+        return False
+    failure = lasting_failure(lambda: epochs.finish(group))
+    if failure is None or is_rebuilt(store, catalog.definitions(), group):
         return True
+    if _is_used(store, catalog, group):
+        raise failure
+    begun = store.views.begun(group)
+    if begun is not None:
+        store.views.commit(group, begun.epoch)
+    return True
 
 
-def may_pass(error: Exception) -> bool:
-    """Whether the same may succeed later."""
-    return isinstance(error, EverviewError) and error.retryable
+def lasting_failure(work: Callable[[], object]) -> Exception | None:
+    """Do some work on a group; returns the error with which it fails, unless a retry can help: then the error is
+    raised. Damaged state fails in any way."""
+    try:
+        work()
+    except Exception as error:
+        if isinstance(error, EverviewError) and error.retryable:
+            raise
+        return error
+    return None
 
 
 def _is_used(store: Store, catalog: Catalog, group: str) -> bool:
     """Whether the group has views that can be read, or that become its own in the epoch under way."""
     live = any(one.group == group and one.status is ViewStatus.LIVE for one in catalog.definitions().maintained())
-    return live or any(build.target == group and build.joined is not None for build in builds_of(store))
+    return live or any(build.target == group and build.phase.holds_group for build in builds_of(store))
 
 
 def standing(store: Store, groups: Iterable[str]) -> Hashable:

@@ -7,7 +7,7 @@ In a session of this process Spark calls the pipeline itself. Through Spark Conn
 pickled and called in a lasting child of the server, where there is no pipeline: then :class:`RemoteBatches`
 opens the store, does the epoch and commits it there::
 
-    client   lease, steward (builds, lazy groups), drain(), check()
+    client   lease, scheduler (builds, lazy groups), drain(), check()
     server   source: begins epochs    RemoteBatches: does and commits them
 
 The client stays the one that holds the lease. The server works for it, and stops when it is gone
@@ -23,25 +23,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from everview.catalog import Catalog
 from everview.errors import EverviewError
-from everview.maintain import EpochTask, Plans
-from everview.maintain.epochs import streamed
+from everview.maintain import Plans
+from everview.maintain.epochs import Epochs, streamed
 from everview.maintain.holding import require_holder
 from everview.maintain.servers import servers_of
-from everview.store.contract import Begun, Store
+from everview.store.contract import Store
 from everview.store.opened import opened
-from everview.zones.epoch import SparkEpochs
 from everview.zones.failures import told
-
-
-def do_batch(epochs: SparkEpochs, begun: Begun, batch: DataFrame) -> None:
-    """Do the epoch that is under way and commit it. Where somebody else has done the same epoch
-    meanwhile, nothing is left to do."""
-    task = EpochTask.from_bytes(begun.plan)
-    try:
-        epochs.ended(begun, task, epochs.over(begun, task, batch))
-    except Exception:
-        if epochs.store.views.committed(begun.group).epoch < begun.epoch:
-            raise
+from everview.zones.spark_executor import SparkExecutor
 
 
 @dataclass(frozen=True)
@@ -52,7 +41,7 @@ class RemoteBatches:
     machine: str
     group: str
     holder: str
-    epochs: type[SparkEpochs]
+    executor: type[SparkExecutor]
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         try:
@@ -60,21 +49,23 @@ class RemoteBatches:
             require_holder(store, self.holder)
             begun = streamed(store, self.group)
             if begun is not None:
-                do_batch(self._epochs(store, batch.sparkSession), begun, batch)
+                epochs, executor = self._epochs(store, batch.sparkSession)
+                epochs.run(begun, executor.over(batch))
         except EverviewError:
             raise
         except Exception as error:
             raise told(error, f"an epoch of group {self.group} failed") from None
 
-    def _epochs(self, store: Store, spark: SparkSession) -> SparkEpochs:
-        """The same from batch to batch: they know since when they are done here."""
-        found = _at_work.get(self)
-        if found is None:
+    def _epochs(self, store: Store, spark: SparkSession) -> tuple[Epochs, SparkExecutor]:
+        """The same from batch to batch: epochs have figures since when they are done here."""
+        kept = _at_work.get(self)
+        if kept is None:
             catalog = Catalog(store.metadata, store.views)
-            found = self.epochs(store, catalog, Plans(store, catalog), spark, self.place, lambda: servers_of(store))
-            _at_work[self] = found
-        found.spark = spark
-        return found
+            plans = Plans(store, catalog)
+            executor = self.executor(store, plans, spark, self.place, lambda: servers_of(store))
+            kept = _at_work[self] = Epochs(store, catalog, plans, executor), executor
+        kept[1].spark = spark
+        return kept
 
 
-_at_work: dict[RemoteBatches, SparkEpochs] = {}
+_at_work: dict[RemoteBatches, tuple[Epochs, SparkExecutor]] = {}

@@ -18,7 +18,7 @@ import pyspark.worker  # noqa: F401
 from pyspark import daemon
 
 import everview.zones.stage_task  # noqa: F401
-from everview.log.workers import end_quietly
+from everview.zones.workers import end_quietly
 
 
 def main() -> None:

@@ -26,26 +26,28 @@ from pyspark.sql.streaming.query import StreamingQuery
 from everview.catalog import MAIN, Catalog, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError, EpochError, EverviewError
-from everview.log.source import NAME
 from everview.maintain import Maintainer, Plans
 from everview.maintain.epochs import streamed
 from everview.maintain.holding import holder_of
 from everview.maintain.maintainer import LEASE
 from everview.maintain.rounds import Rounds, deadline_in
+from everview.maintain.scheduler import Scheduler
 from everview.maintain.servers import SERVERS, require_servers, set_servers
 from everview.scratch import scratch
 from everview.store.contract import Store
 from everview.store.opened import machine, open_store
-from everview.zones.batches import RemoteBatches, do_batch
+from everview.zones.batches import RemoteBatches
 from everview.zones.callbacks import require_secret
-from everview.zones.epoch import SparkEpochs
 from everview.zones.failures import told
 from everview.zones.protection import is_remote
 from everview.zones.reports import EpochReport
 from everview.zones.session import gone, prepared
-from everview.zones.steward import Steward
+from everview.zones.source import NAME
+from everview.zones.spark_executor import SparkExecutor
 
 POLL = 0.005
+BESIDE = 0.05
+"""Seconds between two turns of the scheduler beside the stream in which there was nothing to do."""
 LOOK = 0.1
 """Seconds after which Spark is asked again whether the stream still runs: through Spark Connect that takes
 some milliseconds."""
@@ -62,7 +64,7 @@ class Pipeline:
     is how long to wait for another pipeline of the store to end.
     """
 
-    EPOCHS = SparkEpochs
+    EXECUTOR = SparkExecutor
     """What does the work of epochs."""
 
     def __init__(
@@ -94,7 +96,7 @@ class Pipeline:
         self._epoch = threading.Lock()
         """Held while an epoch uses the store: Spark gives up waiting for us, we still run."""
         self._query: StreamingQuery | None = None
-        self._steward: Steward | None = None
+        self._scheduler: Scheduler | None = None
         self._failure: EverviewError | None = None
         self._stopping = False
 
@@ -105,8 +107,8 @@ class Pipeline:
         maintainer = self._open()
         try:
             self._stream(maintainer, processingTime="0 seconds")
-            self._steward = Steward(maintainer, self.group, self._fail)
-            self._steward.start()
+            self._scheduler = Scheduler(maintainer, self._failed, self.group, BESIDE)
+            self._scheduler.start()
         except BaseException:
             self.stop(finish=False)
             raise
@@ -142,7 +144,9 @@ class Pipeline:
             self._spark = prepared(self._given)
             if is_remote(self._spark):
                 self._held.callback(self._spark.stop)  # of a session of this process it would end Spark
-            maintainer = Maintainer(store, Catalog(store.metadata, store.views), self._operations, epochs=self._epochs)
+            maintainer = Maintainer(
+                store, Catalog(store.metadata, store.views), self._operations, executor=self._executor
+            )
             maintainer.plans.resume()
             maintainer.recover()
             if store.views.begun(self.group) is not None:
@@ -155,10 +159,10 @@ class Pipeline:
         self._maintainer = maintainer
         return maintainer
 
-    def _epochs(self, store: Store, catalog: Catalog, plans: Plans) -> SparkEpochs:
-        found = self.EPOCHS(store, catalog, plans, self._spark, self.place, lambda: self.servers)
-        found.reported = self.reports.append
-        return found
+    def _executor(self, store: Store, plans: Plans) -> SparkExecutor:
+        executor = self.EXECUTOR(store, plans, self._spark, self.place, lambda: self.servers)
+        executor.report = self.reports.append
+        return executor
 
     @property
     def servers(self) -> int:
@@ -181,7 +185,7 @@ class Pipeline:
                 require_secret()
             else:
                 options["holder"] = holder_of(maintainer.store)
-                run = RemoteBatches(self.place, machine(), self.group, options["holder"], self.EPOCHS)
+                run = RemoteBatches(self.place, machine(), self.group, options["holder"], self.EXECUTOR)
             source = self._spark.readStream.format(NAME).options(**options).load()
             sink = source.writeStream.foreachBatch(run).option("checkpointLocation", checkpoint)
             self._query = sink.trigger(**trigger).start()
@@ -201,9 +205,9 @@ class Pipeline:
         """Stop between two epochs: what is under way is finished and committed, and nothing new is
         begun. Without ``finish`` an epoch that is under way is given up, and resumed by the next start."""
         try:
-            steward, self._steward = self._steward, None
-            if steward is not None:
-                steward.stop()
+            scheduler, self._scheduler = self._scheduler, None
+            if scheduler is not None:
+                scheduler.stop()
             if finish and self._maintainer is not None and self._query is not None:
                 self._finish(self._maintainer, self._query)
         finally:
@@ -308,8 +312,11 @@ class Pipeline:
         except Exception as error:
             self._failure = self._failure or told(error, f"the stream of group {self.group} cannot be stopped")
 
-    def _fail(self, error: EverviewError) -> None:
-        self._failure = error
+    def _failed(self, error: EverviewError | None) -> bool:
+        """What the scheduler has failed with ends the pipeline."""
+        if error is not None:
+            self._failure = error
+        return error is None
 
     def _run(self, batch: DataFrame, batch_id: int) -> None:
         """Called by Spark, in this process. An error keeps its type on the way to the caller."""
@@ -318,8 +325,9 @@ class Pipeline:
                 maintainer = self._maintainer
                 begun = None if maintainer is None else streamed(maintainer.store, self.group)
                 if maintainer is not None and begun is not None:
-                    assert isinstance(maintainer.epochs, SparkEpochs)
-                    do_batch(maintainer.epochs, begun, batch)
+                    executor = maintainer.epochs.executor
+                    assert isinstance(executor, SparkExecutor)
+                    maintainer.epochs.run(begun, executor.over(batch))
         except Exception as error:
             if self._stopping:
                 return  # it was given up; the next start resumes it

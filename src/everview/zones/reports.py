@@ -126,10 +126,10 @@ def tally_of(reports: Iterable[Report], whole: Report, servers: int) -> Tally:
 
 def require_whole(begun: Begun, task: EpochTask, report: Report) -> None:
     """Refuse an epoch of which something was not read, or was read twice."""
-    if task.chunk is None or task.chunk.reads_log:
+    if task.reads_log:
         _require_slices(begun, report.slices)
     if task.chunk is not None and task.chunk.table is not None:
-        wanted = list(range(len(task.chunk.pieces())))
+        wanted = list(range(task.pieces))
         if sorted(report.pieces) != wanted:
             why = f"of the pieces {wanted} of table {task.chunk.table} it took in {sorted(report.pieces)}"
             raise _not_whole(begun, why)

@@ -31,7 +31,7 @@ from everview.catalog import Catalog, GroupKind, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError, InternalError, LeaseTakenError, StoreError
 from everview.maintain.asks import ask
-from everview.maintain.keeper import Keeper
+from everview.maintain.local_pipeline import LocalPipeline
 from everview.maintain.maintainer import LEASE
 from everview.scratch import sweep
 from everview.store.contract import Store
@@ -208,7 +208,7 @@ class Service:
         if self._local:
             from everview.maintain.epochs import OPERATIONS
 
-            return Keeper(lambda: open_store(self._place), operations=self._operations or OPERATIONS)
+            return LocalPipeline(lambda: open_store(self._place), operations=self._operations or OPERATIONS)
         return self._pipeline()
 
     def _pipeline(self) -> Running:

@@ -45,7 +45,6 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from everview.errors import DefinitionError, EverviewError
-from everview.log.source import LogSource
 from everview.zones.batch_source import EverviewSource
 from everview.zones.failures import told
 from everview.zones.protection import (
@@ -59,6 +58,7 @@ from everview.zones.protection import (
     protection,
     start_java,
 )
+from everview.zones.source import LogSource
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 

@@ -27,9 +27,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from everview.catalog import Catalog
-from everview.change.frontier import Frontier, Slice
-from everview.errors import StaleEpochError
-from everview.maintain.chunks import loaded_entries, rows_at
+from everview.change.frontier import Frontier
+from everview.maintain.executor import read_input
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import BoundPlan, Edge
@@ -40,10 +39,11 @@ from everview.operators.stages import Packed, Stage, Workshop, sources_of
 from everview.operators.tally import Span
 from everview.operators.work import Changes, Mask, Work, Written
 from everview.plan.maintenance import Step
-from everview.store.contract import Bytes, Damage, LogBatch, Store
+from everview.store.contract import Bytes, Store
 from everview.store.opened import opened
 from everview.zones.blocks import REPORT, Block, blocks_of, from_spark, in_batches
 from everview.zones.reports import Report
+from everview.zones.shares import Share
 
 KEPT = 8
 """Plans whose workers a process keeps ready."""
@@ -68,41 +68,29 @@ class StageTask:
         context = TaskContext.get()
         number = context.partitionId() if context is not None else 0
         if self.stage == 1:
-            read = Reading.of(self.epoch, batches)
-            if read.leads or read.slices or read.pieces:
-                yield from in_batches(self.first(opened(self.place, self.machine), number, read))
+            share = Share.from_descriptors(self.epoch, batches)
+            if share.leads or share.slices or share.pieces:
+                yield from in_batches(self.first(opened(self.place, self.machine), number, share))
             return
         blocks = [block for batch in batches for block in from_spark(batch)]
         yield from in_batches(self.later(opened(self.place, self.machine), number, blocks))
 
     # -------------------------------------------------------------- what tasks do
 
-    def first(self, store: Store, number: int, read: Reading) -> Iterator[Block]:
+    def first(self, store: Store, number: int, share: Share) -> Iterator[Block]:
         """Read the log slices, and the rows that a build takes in; run the first stage."""
         clock, began = Clock(), time.time()
         with clock("plan"):
             workshop = self._workshop(store)
         task = EpochTask.from_bytes(self.task)
-        work = self._work(store, workshop.bound, number, leads=read.leads)
-        batches: list[LogBatch] = []
-        damaged: list[Damage] = []
-        with clock("read log"):
-            for piece in read.slices if task.chunk is None or task.chunk.reads_log else ():
-                content = store.log.read(piece, list(workshop.bound.tables.values()))
-                batches += content.batches
-                damaged += content.damaged
-        entries = sum(len(batch.entries) for batch in batches)
-        rows: dict[str, pa.Table] = {}
-        if task.chunk is not None:
-            batches = [found for batch in batches if (found := loaded_entries(batch, task.chunk)) is not None]
-            if task.chunk.table is not None and read.pieces:
-                with clock("read rows"):
-                    rows[task.chunk.table] = self._rows(store, workshop.bound, task, read.pieces)
+        work = self._work(store, workshop.bound, number, leads=share.leads)
+        frontier = Frontier.parse(self.frontier)
+        read = read_input(store, workshop.bound, task, frontier, share.slices, share.pieces, clock)
         with clock("delta"):
-            sources = sources_of(workshop, work, batches, rows)
-        counts = {"entries": entries, "rows": sum(map(len, rows.values()))}
+            sources = sources_of(workshop, work, read.batches, read.rows)
+        counts = {"entries": read.entries, "rows": sum(map(len, read.rows.values()))}
         counts["changes"] = sum(map(len, sources.values()))
-        said = Report(read.slices, tuple(damaged), counts, pieces=read.pieces)
+        said = Report(share.slices, read.damaged, counts, pieces=share.pieces)
         yield from self._run(workshop, work, {}, sources, clock, began, said)
 
     def later(self, store: Store, number: int, blocks: Sequence[Block]) -> Iterator[Block]:
@@ -204,44 +192,6 @@ class StageTask:
             return found
 
         return Work(bound, Written(store.views, self.epoch), Quarantine(bound.plan), owned=owned, leads=leads)
-
-    def _rows(self, store: Store, bound: BoundPlan, task: EpochTask, pieces: Sequence[int]) -> pa.Table:
-        """The rows of the given pieces of a chunk, as they were at the epoch's frontier."""
-        assert task.chunk is not None and task.chunk.table is not None
-        table = bound.tables[task.chunk.table]
-        every = task.chunk.pieces()
-        with store.snapshot() as snapshot:
-            parts = [rows_at(store, snapshot, table, every[piece], Frontier.parse(self.frontier)) for piece in pieces]
-        return pa.concat_tables(parts)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What a task of the first stage reads: log slices, and pieces of a chunk by number."""
-
-    slices: tuple[Slice, ...]
-    pieces: tuple[int, ...]
-    leads: bool
-
-    @staticmethod
-    def of(epoch: int, batches: Iterator[pa.RecordBatch]) -> Reading:
-        slices: list[Slice] = []
-        pieces: list[int] = []
-        leads = False
-        for batch in batches:
-            epochs, nodes, afters, uptos, numbers, leading = (column.to_pylist() for column in batch.columns)
-            if set(epochs) - {epoch}:
-                raise StaleEpochError(
-                    f"a task of epoch {epoch} was handed slices of epoch {max(epochs)}",
-                    hint="is another pipeline maintaining the same group? one of them must stop",
-                )
-            leads = leads or any(leading)
-            for node, after, upto, number in zip(nodes, afters, uptos, numbers, strict=True):
-                if number is not None:
-                    pieces.append(number)
-                elif node is not None:
-                    slices.append(Slice(node, after, upto))
-        return Reading(tuple(slices), tuple(pieces), leads)
 
 
 _ready: OrderedDict[tuple[str, str, bool], Workshop] = OrderedDict()

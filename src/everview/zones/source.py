@@ -38,12 +38,12 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
 
-from everview.log.workers import settle_in
+from everview.zones.workers import settle_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from everview.log.growth import Growth
+    from everview.zones.growth import Growth
 
 NAME = "everview_log"
 
@@ -75,7 +75,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @functools.cached_property
     def _growth(self) -> Growth:
-        from everview.log.growth import Growth
+        from everview.zones.growth import Growth
 
         return Growth(self._place, self._group, self._machine, self._holder)
 
@@ -103,9 +103,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(share) for share in self._growth.shares()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from everview.log.shares import described
-
-        yield described(partition.value)
+        yield partition.value.to_descriptors()
 
     def stop(self) -> None:
         self._growth.close()

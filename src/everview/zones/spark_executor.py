@@ -1,13 +1,13 @@
-"""Epochs on Spark: a Python stage for each stage of the plan, a shuffle between them, one commit.
+"""The work of epochs on Spark: a Python stage for each stage of the plan, a shuffle between them.
 
-The epoch under way in the store is run over descriptors of what to read, and
-committed when the reports of its tasks say that all of it was read.
+An epoch runs over descriptors of what to read. Its work is done when the reports of its tasks show that all of
+it was read exactly once.
 
 ::
 
     descriptors ──mapInArrow──▶ blocks ──repartitionById──▶ blocks ──mapInArrow──▶ … ──▶ reports
                    stage 1              (one shuffle each)            stage 2                │
-                                                                                 commit ◀────┘
+                                                                                 outcome ◀───┘
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from everview.catalog import Catalog
-from everview.log.shares import Share, described, share_out
-from everview.log.source import DESCRIPTOR
-from everview.maintain.epochs import Epochs
+from everview.maintain.executor import Executor
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE
@@ -30,63 +27,66 @@ from everview.operators.clock import Clock
 from everview.operators.quarantine import Quarantine
 from everview.operators.runner import Outcome
 from everview.operators.work import Written
-from everview.store.contract import Begun, Store
+from everview.store.contract import Begun, Snapshot, Store
 from everview.store.opened import machine
 from everview.zones import blocks
 from everview.zones.blocks import REPORT
 from everview.zones.failures import told
 from everview.zones.reports import EpochReport, Report, require_whole, tally_of, total
+from everview.zones.shares import Share, share_out
+from everview.zones.source import DESCRIPTOR
 from everview.zones.stage_task import StageTask
 
 
-class SparkEpochs(Epochs):
-    """Does epochs of a store's groups on Spark. ``servers`` tells how many view servers there are."""
+class SparkExecutor:
+    """Does the work of epochs on Spark. ``servers`` returns how many view servers there are."""
 
-    def __init__(
-        self, store: Store, catalog: Catalog, plans: Plans, spark: SparkSession, place: str, servers: Callable[[], int]
-    ) -> None:
-        super().__init__(store, catalog, plans)
+    def __init__(self, store: Store, plans: Plans, spark: SparkSession, place: str, servers: Callable[[], int]) -> None:
+        self.store = store
+        self.plans = plans
         self.spark = spark
         self.place = place
         self.machine = machine()
         self.servers = servers
-        self.reported: Callable[[EpochReport], None] = lambda report: None
-        """Told of every epoch that was done."""
+        self.report: Callable[[EpochReport], None] = lambda report: None
+        """Called for every epoch whose work was done."""
 
-    def worked(self, begun: Begun, task: EpochTask) -> Outcome:
-        """The work of an epoch that no stream hands us: a build's chunk, a joining, one that somebody
-        left behind."""
+    def over(self, descriptors: DataFrame) -> Executor:
+        """This executor for the one epoch whose slices the stream has described."""
+        return _Described(self, descriptors)
+
+    def work(self, begun: Begun, task: EpochTask, snapshot: Snapshot | None = None) -> Outcome:
+        """The work of an epoch that no stream describes: a chunk of a build, a joining, one that another
+        process left behind."""
         shares = share_out(begun, task, self.servers())
         spread = self.spark.range(0, len(shares), 1, len(shares))
-        return self.over(begun, task, spread.mapInArrow(Describe(tuple(shares)), DESCRIPTOR))
+        return self.work_over(begun, task, spread.mapInArrow(DescribeShares(tuple(shares)), DESCRIPTOR))
 
-    def over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
+    def work_over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
         """The work of an epoch over descriptors of its slices."""
-        clock, taken = Clock(), self.metrics.taken(begun)
-        started = time.perf_counter()
-        servers = self.servers()
+        clock, started, servers = Clock(), time.perf_counter(), self.servers()
         with clock("spark job"):
             reports = self._tasks(begun, task, descriptors, servers)
-        report = total(reports)
-        require_whole(begun, task, report)
+        whole = total(reports)
+        require_whole(begun, task, whole)
         with clock("quarantine"):
-            set_aside = self._set_aside(begun, task, reports)
-        steps = {name.removeprefix("step "): n for name, n in report.counts.items() if name.startswith("step ")}
-        self.reported(
+            quarantined = self._quarantine(begun, task, reports)
+        steps = {name.removeprefix("step "): n for name, n in whole.counts.items() if name.startswith("step ")}
+        self.report(
             EpochReport(
                 begun.epoch,
                 begun.start,
                 begun.frontier,
-                report.damaged,
-                report.counts,
-                report.seconds | clock.seconds,
+                whole.damaged,
+                whole.counts,
+                whole.seconds | clock.seconds,
                 time.perf_counter() - started,
             )
         )
-        return Outcome({}, steps, report.damaged, set_aside, tally_of(reports, report, servers), taken)
+        return Outcome({}, steps, whole.damaged, quarantined, tally_of(reports, whole, servers))
 
-    def _set_aside(self, begun: Begun, task: EpochTask, reports: Sequence[Report]) -> int:
-        """Write down what has no value, once for all tasks."""
+    def _quarantine(self, begun: Begun, task: EpochTask, reports: Sequence[Report]) -> int:
+        """Record the rows whose expressions failed, once for all tasks."""
         bound = self.plans.load(task.plan)
         quarantine = Quarantine(bound.plan)
         for report in reports:
@@ -117,7 +117,18 @@ class SparkEpochs(Epochs):
 
 
 @dataclass(frozen=True)
-class Describe:
+class _Described:
+    """An executor for one epoch of the stream."""
+
+    executor: SparkExecutor
+    descriptors: DataFrame
+
+    def work(self, begun: Begun, task: EpochTask, snapshot: Snapshot | None = None) -> Outcome:
+        return self.executor.work_over(begun, task, self.descriptors)
+
+
+@dataclass(frozen=True)
+class DescribeShares:
     """Hands each task its share of what an epoch reads."""
 
     shares: tuple[Share, ...]
@@ -125,4 +136,4 @@ class Describe:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield described(self.shares[number])
+                yield self.shares[number].to_descriptors()

@@ -12,7 +12,6 @@ import time
 
 from everview.catalog import Catalog
 from everview.change.frontier import Frontier
-from everview.log.shares import Share, share_out
 from everview.maintain.epochs import begin_next, streamed
 from everview.maintain.holding import require_holder
 from everview.maintain.plans import Plans
@@ -20,6 +19,7 @@ from everview.maintain.servers import servers_of
 from everview.maintain.tasks import EpochTask
 from everview.store.contract import Begun, Store
 from everview.store.opened import close_opened, opened
+from everview.zones.shares import Share, share_out
 
 ASK_AGAIN = 1.0
 """Seconds after which a source asks again whether anybody still waits for what it finds."""
