@@ -8,7 +8,7 @@ import pytest
 
 import everview
 from everview.change.frontier import Frontier
-from everview.check.levels import BaseState, Judgement, Level, ViewState, judge
+from everview.check.levels import BaseState, Judgement, Level, ObservedState, judge
 from everview.errors import DefinitionError, InputError
 from tests.check.damage import Damage, damage_by, held
 from tests.client.kinds import TABLES, write
@@ -18,7 +18,7 @@ COUNTS = [BaseState(0, {}), BaseState(1, {"a": 1}), BaseState(2, {"a": 1, "b": 1
 
 
 def seen(*states: dict[str, int]) -> Judgement:
-    return judge(COUNTS, [ViewState(state) for state in states])
+    return judge(COUNTS, [ObservedState(state) for state in states])
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_by_hand(states: list[dict[str, int]], level: Level, why: str | None) ->
 
 def test_records_are_judged_one_by_one_and_claims_together() -> None:
     """Both records are right by themselves; no base state has them together."""
-    views = [ViewState({}, claims=0), ViewState({"b": 1, "a": 1}, claims=1), ViewState({"b": 1}, claims=3)]
+    views = [ObservedState({}, claims=0), ObservedState({"b": 1, "a": 1}, claims=1), ObservedState({"b": 1}, claims=3)]
     found = judge(COUNTS, views)
     assert found.level is Level.COMPLETE and found.unfounded == (1,)
 
@@ -72,10 +72,10 @@ def test_base_states_that_are_in_no_order_say_nothing_about_order() -> None:
         BaseState(Frontier({1: 1, 2: 1}), {"r": 3}),
     ]
     rows = [{"r": number} for number in (0, 1, 2, 3)]
-    assert judge(base, [ViewState(row) for row in rows]).level is Level.WEAK
-    assert judge(base, [ViewState(row) for row in rows if row["r"] != 2]).level is Level.STRONG
+    assert judge(base, [ObservedState(row) for row in rows]).level is Level.WEAK
+    assert judge(base, [ObservedState(row) for row in rows if row["r"] != 2]).level is Level.STRONG
     with pytest.raises(InputError, match="numbered"):
-        judge([*base, BaseState(7, {"r": 3})], [ViewState(row) for row in rows])
+        judge([*base, BaseState(7, {"r": 3})], [ObservedState(row) for row in rows])
     with pytest.raises(InputError, match="at least one"):
         judge(base, [])
 

@@ -9,8 +9,8 @@ import pytest
 
 import everview
 from everview.check.exact_sums import _mean, _total
-from everview.check.queries import ViewQuery
 from everview.check.report import Verdict
+from everview.check.user_queries import ViewQuery
 from everview.errors import SnapshotExpiredError
 from tests.check.damage import damage, held
 

@@ -8,8 +8,8 @@ import pytest
 
 from everview.change.schema import Column
 from everview.change.types import INTEGER
-from everview.check.asking import asking
 from everview.check.sample import ROUNDS, Round, Sample
+from everview.check.trial_queries import asking
 from everview.sql.namespace import Relation
 from tests.mutations.shop import SHOP
 

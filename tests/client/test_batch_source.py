@@ -20,13 +20,13 @@ from tests.client.kinds import VIEWS, define, write
 from tests.oracle.maintained import bag, database
 
 
-def plan(db: everview.Database, **options: object) -> tuple[EverviewReader, list[batch_source.Part]]:
+def plan(db: everview.Database, **options: object) -> tuple[EverviewReader, list[batch_source.SnapshotPartition]]:
     given = {name: str(value) for name, value in options.items()}
     reader = EverviewReader({"path": str(db.store.directory), **given})  # type: ignore[attr-defined]
     return reader, list(reader.partitions())
 
 
-def rows_of(reader: EverviewReader, parts: list[batch_source.Part]) -> pa.Table:
+def rows_of(reader: EverviewReader, parts: list[batch_source.SnapshotPartition]) -> pa.Table:
     schema = pa.schema([pa.field(c.name, for_spark(c.type).arrow) for c in reader.columns()])
     found = [pa.Table.from_batches([batch]).cast(schema) for part in parts for batch in reader.read(part)]
     return pa.concat_tables([schema.empty_table(), *found])

@@ -79,7 +79,7 @@ def test_a_view_is_built_while_rows_are_written(k: Kept, name: str) -> None:
 
 
 def test_large_rows_are_taken_in_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("everview.maintain.chunks.BYTES", 100_000)
+    monkeypatch.setattr("everview.maintain.table_chunks.BYTES", 100_000)
     monkeypatch.setattr("everview.store.embedded.reads.FIRST_ROWS", 2)
     monkeypatch.setattr("everview.store.embedded.reads.SCAN_BYTES", 50_000)
     monkeypatch.setattr("everview.maintain.epochs.BYTES", 100_000)

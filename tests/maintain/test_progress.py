@@ -47,7 +47,7 @@ def processes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "KEPT", 0)
     monkeypatch.setattr(BoundPlan, "from_bytes", staticmethod(functools.lru_cache(BoundPlan.from_bytes)))
     monkeypatch.setattr(Validation, "__post_init__", lambda one: setattr(one, "_known", TRIED), raising=False)
-    monkeypatch.setattr(scheduler, "IDLE", 0.0)
+    monkeypatch.setattr("everview.maintain.scheduler.IDLE", 0.0)
 
 
 @pytest.fixture(scope="module")

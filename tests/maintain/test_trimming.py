@@ -18,9 +18,9 @@ import everview
 from everview.change.frontier import Frontier
 from everview.errors import LogTrimmedError, SnapshotExpiredError
 from everview.maintain import trimming
-from everview.maintain.chunks import rows_at
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.scheduler import Scheduler
+from everview.maintain.table_chunks import rows_at
 from everview.maintain.tasks import Chunk
 from everview.maintain.trimming import Retention, Trimmer, needed, retention_of
 from everview.store.embedded import logs

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import pytest
 
 import everview.plan
-from everview.check import asking
+from everview.check import trial_queries
 from everview.check.sample import Sample
 from everview.client import validating
 from everview.client.validating import Validation
@@ -75,7 +75,7 @@ def judged(query: str) -> Judgement:
         patch.setattr(compiling, "is_trusted", lambda words, rendered: True)
         patch.setattr(check, "refuse_unknown_parts", lambda tree, text: None)
         patch.setattr(validating, "PATIENCE", _PATIENCE)
-        patch.setattr(asking, "given_up", lambda connection, patience: given_up(connection, _PATIENCE))
+        patch.setattr(trial_queries, "given_up", lambda connection, patience: given_up(connection, _PATIENCE))
         try:
             compiled = compile_view(view, SHOP)
         except EverviewError as error:

@@ -19,9 +19,9 @@ from everview.operators.bound import QUARANTINE
 from everview.operators.quarantine import Quarantine
 from everview.operators.work import Written
 from everview.store.contract import Begun, Commit
-from everview.zones.blocks import REPORT, Block, from_spark, to_spark
-from everview.zones.reports import Report, require_whole, total
+from everview.zones.reports import TaskReport, require_whole, total
 from everview.zones.shares import Share, share_out
+from everview.zones.shuffle_blocks import REPORT, Block, from_spark, to_spark
 from everview.zones.stage_task import StageTask
 
 
@@ -61,14 +61,14 @@ class ByHand:
         mine = [block for block in blocks if block.server == server]
         return travelled(self.task(begun, stage, servers).later(self.db.store, server, mine))
 
-    def work(self, begun: Begun, shares: Sequence[Share], servers: int) -> list[Report]:
+    def work(self, begun: Begun, shares: Sequence[Share], servers: int) -> list[TaskReport]:
         """All tasks of an epoch."""
         blocks = self.read(begun, shares, servers)
         for stage in range(2, self.stages(begun) + 1):
             made = [self.serve(begun, stage, servers, server, blocks) for server in range(servers)]
             blocks = list(itertools.chain(*made))
         assert all(block.subject == REPORT for block in blocks)
-        return [Report.from_json(block.content) for block in blocks]
+        return [TaskReport.from_json(block.content) for block in blocks]
 
     def finish(self, begun: Begun, servers: int = 2, tasks: int = 2) -> Commit:
         """The whole epoch, as the driver runs it on Spark."""

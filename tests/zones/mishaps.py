@@ -18,9 +18,9 @@ from pyspark import TaskContext
 
 from everview.errors import DamagedEntryError
 from everview.store.contract import Begun, Store
-from everview.zones.blocks import Block
 from everview.zones.pipeline import Pipeline
 from everview.zones.shares import Share
+from everview.zones.shuffle_blocks import Block
 from everview.zones.spark_executor import SparkExecutor
 from everview.zones.stage_task import StageTask
 

@@ -18,7 +18,7 @@ from everview.catalog import MAIN, IndexDefinition, NamedQuery, ViewDefinition, 
 from everview.client.database import Database
 from everview.client.database import open as open_database
 from everview.client.snapshots import Snapshot
-from everview.maintain.chunks import rows_at
+from everview.maintain.table_chunks import rows_at
 from everview.maintain.tasks import Chunk
 from everview.store.contract import Commit, Row
 from everview.store.registering import register, unregister

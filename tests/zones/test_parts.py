@@ -17,10 +17,10 @@ from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.routing import REGIONS, dealt_out, owners
 from everview.store.contract import Begun, Damage
 from everview.zones import shares as zone_shares
-from everview.zones.blocks import BATCH, BLOCK, Block, blocks_of, from_spark, in_batches, table_bytes, to_spark
-from everview.zones.failures import told
-from everview.zones.reports import Report, require_whole, total
+from everview.zones.failures import error_of
+from everview.zones.reports import TaskReport, require_whole, total
 from everview.zones.shares import Share, share_out
+from everview.zones.shuffle_blocks import BATCH, BLOCK, Block, blocks_of, from_spark, in_batches, table_bytes, to_spark
 from everview.zones.workers import end_quietly
 
 slices_of_nodes = st.lists(st.integers(1, 200_000), min_size=1, max_size=6).map(
@@ -34,7 +34,7 @@ def test_shares_are_whole_logs_dealt_out_evenly(slices: list[Slice], tasks: int)
     begun = _begun(Frontier({p.node: p.after for p in slices}), Frontier({p.node: p.upto for p in slices}))
     shares = share_out(begun, EpochTask("plan"), tasks)
     given_out = list(itertools.chain(*(share.slices for share in shares)))
-    require_whole(begun, EpochTask("plan"), Report(tuple(given_out)))
+    require_whole(begun, EpochTask("plan"), TaskReport(tuple(given_out)))
     assert len(given_out) == len(slices)
     assert [share.leads for share in shares] == [True] + [False] * (len(shares) - 1)
     sizes = [sum(map(len, share.slices)) for share in shares]
@@ -150,27 +150,27 @@ def _begun(start: Frontier, frontier: Frontier) -> Begun:
 def test_an_epoch_that_was_not_read_exactly_once_is_not_committed(slices: list[Slice]) -> None:
     begun = _begun(Frontier({1: 5}), Frontier({1: 9, 2: 3}))
     task = EpochTask("plan")
-    require_whole(begun, task, Report((Slice(2, 0, 3), Slice(1, 7, 9), Slice(1, 5, 7))))
+    require_whole(begun, task, TaskReport((Slice(2, 0, 3), Slice(1, 7, 9), Slice(1, 5, 7))))
     with pytest.raises(EpochError, match="epoch 3 of group main"):
-        require_whole(begun, task, Report(tuple(slices)))
+        require_whole(begun, task, TaskReport(tuple(slices)))
 
 
 @pytest.mark.parametrize("pieces", [(), (0, 2), (0, 1, 1, 2), (0, 1, 2, 3)])
 def test_a_chunk_of_which_a_piece_was_not_taken_in_exactly_once_is_not_committed(pieces: tuple[int, ...]) -> None:
     begun = _begun(Frontier({1: 5}), Frontier({1: 9}))
     task = EpochTask("plan", first=True, chunk=Chunk("orders", cuts=(b"g", b"p")))
-    require_whole(begun, task, total([Report(pieces=(0, 2)), Report(pieces=(1,))]))
+    require_whole(begun, task, total([TaskReport(pieces=(0, 2)), TaskReport(pieces=(1,))]))
     with pytest.raises(EpochError, match=r"of the pieces \[0, 1, 2\] of table orders"):
-        require_whole(begun, task, Report(pieces=pieces))
+        require_whole(begun, task, TaskReport(pieces=pieces))
 
 
 def test_reports_travel_as_text_and_add_up() -> None:
     damage = Damage(Position(1, 5), None, "broken")
     aside = {"ab": [1, ["row", {"x": "seven"}, "no number", "cast", 0, None]]}
-    first = Report((Slice(1, 0, 9),), (damage,), {"entries": 9}, {"read log": 0.5}, aside, pieces=(0, 1))
-    second = Report((Slice(2, 0, 1),), (), {"entries": 1, "groups": 2}, {"read log": 0.25})
-    assert Report.from_json(first.to_json()) == first
-    assert total([first, second]) == Report(
+    first = TaskReport((Slice(1, 0, 9),), (damage,), {"entries": 9}, {"read log": 0.5}, aside, pieces=(0, 1))
+    second = TaskReport((Slice(2, 0, 1),), (), {"entries": 1, "groups": 2}, {"read log": 0.25})
+    assert TaskReport.from_json(first.to_json()) == first
+    assert total([first, second]) == TaskReport(
         (Slice(1, 0, 9), Slice(2, 0, 1)), (damage,), {"entries": 10, "groups": 2}, {"read log": 0.75}, pieces=(0, 1)
     )
 
@@ -178,17 +178,17 @@ def test_reports_travel_as_text_and_add_up() -> None:
 def test_an_error_of_a_task_keeps_its_kind_and_its_words() -> None:
     raised = StaleEpochError("epoch 4 is closed", detail="epoch 5 is committed", hint="stop")
     text = f"Job aborted: Traceback (most recent call last):\neverview.errors.StaleEpochError: {raised}\n\tat java"
-    found = told(Exception(text), "an epoch failed")
+    found = error_of(Exception(text), "an epoch failed")
     assert isinstance(found, StaleEpochError) and str(found) == str(raised)
 
 
 def test_a_foreign_error_is_told_without_a_java_stack() -> None:
     text = "Job aborted: Traceback (most recent call last):\n  File x\nValueError: seven\n\n\tat java.lang\n\tat org.x"
-    found = told(Exception(text), "an epoch of group main failed")
+    found = error_of(Exception(text), "an epoch of group main failed")
     assert type(found) is EverviewError
     assert str(found) == "an epoch of group main failed\n  why: ValueError: seven"
 
 
 def test_an_error_of_spark_itself_is_told_without_a_java_stack() -> None:
     text = "An error occurred while calling o1.collect.\n: org.apache.spark.SparkException: no worker\n\tat org.x"
-    assert str(told(Exception(text), "an epoch failed")) == "an epoch failed\n  why: SparkException: no worker"
+    assert str(error_of(Exception(text), "an epoch failed")) == "an epoch failed\n  why: SparkException: no worker"

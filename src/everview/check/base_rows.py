@@ -33,14 +33,14 @@ _ENTRIES = 50_000
 
 
 @dataclass(frozen=True)
-class Part:
+class KeyRange:
     """The rows whose encoded keys are after ``after`` and not after ``upto``."""
 
     after: bytes | None = None
     upto: bytes | None = None
 
 
-WHOLE = Part()
+WHOLE = KeyRange()
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class _Undone:
 class BaseRows:
     """A table, or a part of it, at a frontier that a snapshot has reached."""
 
-    def __init__(self, store: Store, snapshot: Snapshot, frontier: Frontier, table: Table, part: Part = WHOLE) -> None:
+    def __init__(
+        self, store: Store, snapshot: Snapshot, frontier: Frontier, table: Table, part: KeyRange = WHOLE
+    ) -> None:
         self.table = table
         self.schema: pa.Schema = table.schema.arrow
         self._store = store
@@ -145,7 +147,7 @@ def _earliest(entries: pa.Table) -> pa.Table:
     return entries.take(pa.array(np.unique(codes, return_index=True)[1]))
 
 
-def _within(keys: pa.Array | pa.ChunkedArray, part: Part) -> pa.Array:
+def _within(keys: pa.Array | pa.ChunkedArray, part: KeyRange) -> pa.Array:
     found = pa.array(np.ones(len(keys), np.bool_))
     if part.after is not None:
         found = pc.and_(found, pc.greater(keys, pa.scalar(part.after, pa.large_binary())))

@@ -14,7 +14,7 @@ import pyarrow as pa
 from everview.catalog import Maintained
 from everview.change.frontier import Frontier
 from everview.check.compare import Compared
-from everview.check.recompute import Recomputed, Rows, Unknown, Watched, Workspace
+from everview.check.recompute import Recomputed, RecomputedRows, Unknown, Watched, Workspace
 from everview.check.report import Verdict, ViewReport
 from everview.errors import EverviewError
 
@@ -30,7 +30,7 @@ class Case:
     """What it is known to lack."""
 
 
-def judged(workspace: Workspace, case: Case, rows: Rows, samples: int) -> ViewReport:
+def judged(workspace: Workspace, case: Case, rows: RecomputedRows, samples: int) -> ViewReport:
     """What is to be said of a view, given the rows that it shows."""
     said = _begun(case)
     try:

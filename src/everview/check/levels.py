@@ -16,7 +16,7 @@ With B₀ … B_f the base states, View(B) the rows that the query has over one,
 A counter that is raised twice, seen by somebody at three moments::
 
     >>> base = [BaseState(0, {"a": 0}), BaseState(1, {"a": 1}), BaseState(2, {"a": 2})]
-    >>> def seen(*numbers): return judge(base, [ViewState({"a": number}) for number in numbers])
+    >>> def seen(*numbers): return judge(base, [ObservedState({"a": number}) for number in numbers])
     >>> print(seen(0, 1, 2).level, seen(0, 2).level, seen(0, 1, 0, 2).level, seen(0, 5, 2).level, seen(0, 1).level)
     complete strong weak convergence none
     >>> print(seen(0, 1, 0, 2).violation)
@@ -64,7 +64,7 @@ class BaseState:
 
 
 @dataclass(frozen=True)
-class ViewState:
+class ObservedState:
     """A state of the view as somebody saw it."""
 
     rows: Rows
@@ -96,7 +96,7 @@ class Judgement:
     """The view states that do not show the base state that they claim."""
 
 
-def judge(base: Sequence[BaseState], views: Sequence[ViewState]) -> Judgement:
+def judge(base: Sequence[BaseState], views: Sequence[ObservedState]) -> Judgement:
     """The highest level of a history. Both sequences are in the order of time and hold at least the
     first and the last state."""
     if not base or not views:
@@ -118,13 +118,13 @@ def judge(base: Sequence[BaseState], views: Sequence[ViewState]) -> Judgement:
     return Judgement(level, None, unfounded)
 
 
-def _records(base: Sequence[BaseState], views: Sequence[ViewState]) -> list[Any]:
+def _records(base: Sequence[BaseState], views: Sequence[ObservedState]) -> list[Any]:
     """Every record that there ever was, in the order in which they came."""
     states = [*(state.rows for state in base), *(state.rows for state in views)]
     return list(dict.fromkeys(key for rows in states for key in rows))
 
 
-def _converges(base: Sequence[BaseState], views: Sequence[ViewState]) -> Violation | None:
+def _converges(base: Sequence[BaseState], views: Sequence[ObservedState]) -> Violation | None:
     should, shown = base[-1].rows, views[-1].rows
     for record in _records(base[-1:], views[-1:]):
         if should.get(record) != shown.get(record):
@@ -133,7 +133,7 @@ def _converges(base: Sequence[BaseState], views: Sequence[ViewState]) -> Violati
     return None
 
 
-def _is_weak(base: Sequence[BaseState], views: Sequence[ViewState]) -> Violation | None:
+def _is_weak(base: Sequence[BaseState], views: Sequence[ObservedState]) -> Violation | None:
     for record in _records(base, views):
         valid = [state.rows.get(record) for state in base]
         for number, state in enumerate(views):
@@ -143,7 +143,7 @@ def _is_weak(base: Sequence[BaseState], views: Sequence[ViewState]) -> Violation
     return None
 
 
-def _is_strong(base: Sequence[BaseState], views: Sequence[ViewState]) -> Violation | None:
+def _is_strong(base: Sequence[BaseState], views: Sequence[ObservedState]) -> Violation | None:
     for record in _records(base, views):
         told = [state.rows.get(record) for state in base]
         seen: list[tuple[int, list[BaseState]]] = []
@@ -166,7 +166,7 @@ def _in_order(before: Iterable[BaseState], after: Sequence[BaseState]) -> bool:
     return any(one.at <= other.at for one in before for other in after)  # type: ignore[operator]
 
 
-def _is_complete(base: Sequence[BaseState], views: Sequence[ViewState]) -> Violation | None:
+def _is_complete(base: Sequence[BaseState], views: Sequence[ObservedState]) -> Violation | None:
     for record in _records(base, views):
         shown = [state.rows.get(record) for state in views]
         for state in base:

@@ -28,11 +28,11 @@ import pyarrow as pa
 
 from everview.catalog import Definitions, Maintained
 from everview.change.frontier import Frontier
-from everview.check.base_rows import WHOLE, BaseRows, Part, edges
+from everview.check.base_rows import WHOLE, BaseRows, KeyRange, edges
 from everview.check.judging import Case, judged, unreadable
 from everview.check.recompute import Workspace
 from everview.check.report import Report, ViewReport
-from everview.check.verify import ATTEMPTS, SAMPLES, Kept, cases_of, chosen
+from everview.check.verify import ATTEMPTS, SAMPLES, ShownViews, cases_of, chosen
 from everview.errors import EverviewError, SnapshotExpiredError
 from everview.scratch import scratch
 from everview.store.contract import Snapshot, Table
@@ -51,7 +51,7 @@ _RESULT = "done binary"
 def verify_on(
     spark: SparkSession,
     place: str,
-    kept: Kept,
+    kept: ShownViews,
     names: Sequence[str] = (),
     samples: int = SAMPLES,
     folder: str | Path | None = None,
@@ -86,7 +86,9 @@ class _Written:
     """Of views whose rows cannot be read."""
 
     @staticmethod
-    def down(kept: Kept, snapshot: Snapshot, definitions: Definitions, names: Sequence[str], spool: Path) -> _Written:
+    def down(
+        kept: ShownViews, snapshot: Snapshot, definitions: Definitions, names: Sequence[str], spool: Path
+    ) -> _Written:
         """Write down what views show in a snapshot."""
         asked = chosen(definitions, names)
         cases: list[Case] = []
@@ -134,7 +136,7 @@ class _Read:
     place: str
     table: Table
     frontier: Frontier
-    part: Part
+    part: KeyRange
     file: Path
 
     def done(self) -> int:
@@ -150,7 +152,7 @@ def _reads(place: str, snapshot: Snapshot, written: _Written, rows: int) -> Iter
         folder.mkdir(parents=True)
         cuts = edges(snapshot, table, rows)
         ends = zip([None, *cuts], [*cuts, None], strict=True)
-        parts = [Part(after, upto) for after, upto in ends] if cuts else [WHOLE]
+        parts = [KeyRange(after, upto) for after, upto in ends] if cuts else [WHOLE]
         for number, part in enumerate(parts):
             yield _Read(place, table, frontier, part, folder / f"{number}.arrow")
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from everview.catalog import Definitions, Maintained, ViewDefinition
 from everview.check.compare import Compared, Comparison, quoted
 from everview.check.exact_sums import define_exact_sums
-from everview.check.queries import Question, ViewQuery
+from everview.check.user_queries import Question, ViewQuery
 from everview.errors import EverviewError
 from everview.sql.fetching import fetched
 from everview.sql.settings import connect
@@ -30,8 +30,8 @@ from everview.store.contract import Table
 from everview.store.registering import register, unregister
 
 
-class Rows(Protocol):
-    """Rows in Arrow's stream, which may be read several times."""
+class RecomputedRows(Protocol):
+    """RecomputedRows in Arrow's stream, which may be read several times."""
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -42,9 +42,9 @@ class Rows(Protocol):
 
 
 class Watched:
-    """Rows that remember why reading them broke off: DuckDB tells it in words of its own."""
+    """RecomputedRows that remember why reading them broke off: DuckDB tells it in words of its own."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RecomputedRows) -> None:
         self._rows = rows
         self.schema = rows.schema
         self.failure: Exception | None = None
@@ -94,7 +94,7 @@ class Workspace:
     def __init__(
         self,
         definitions: Definitions,
-        base: Callable[[Table], Rows],
+        base: Callable[[Table], RecomputedRows],
         folder: Path,
         set_aside: Mapping[str, int] | None = None,
     ) -> None:
@@ -240,7 +240,7 @@ class Workspace:
 
     # -------------------------------------------------------------- comparing
 
-    def compared(self, recomputed: Recomputed, shown: Rows, samples: int) -> Compared:
+    def compared(self, recomputed: Recomputed, shown: RecomputedRows, samples: int) -> Compared:
         """How the rows that a view shows differ from those that it should have."""
         query = recomputed.query
         comparison = Comparison(query.columns, query.key, recomputed.exact, samples)

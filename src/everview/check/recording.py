@@ -31,10 +31,10 @@ from everview.boundary import public
 from everview.catalog import Definitions, Maintained
 from everview.change.frontier import Frontier
 from everview.check.base_rows import BaseRows
-from everview.check.levels import BaseState, Judgement, ViewState, judge
-from everview.check.queries import ViewQuery
+from everview.check.levels import BaseState, Judgement, ObservedState, judge
 from everview.check.recompute import Workspace
-from everview.check.verify import Kept, chosen
+from everview.check.user_queries import ViewQuery
+from everview.check.verify import ShownViews, chosen
 from everview.errors import DefinitionError
 from everview.scratch import scratch
 from everview.sql.fetching import fetched
@@ -48,7 +48,7 @@ class Recording:
     """The history of one view, from the beginning of a ``with`` block to its end. The logs must reach
     back to its beginning when it ends."""
 
-    def __init__(self, kept: Kept, name: str) -> None:
+    def __init__(self, kept: ShownViews, name: str) -> None:
         self._kept = kept
         self._name = name
         self._frontiers: list[Frontier] = []
@@ -94,9 +94,9 @@ class Recording:
             raise DefinitionError("a history is judged when it has ended", hint="leave the with block first")
         return self._judgement
 
-    def view_states(self) -> list[ViewState]:
+    def view_states(self) -> list[ObservedState]:
         """What was seen, with the frontiers of the epochs."""
-        return [ViewState(rows, frontier) for _, frontier, rows in self._seen]
+        return [ObservedState(rows, frontier) for _, frontier, rows in self._seen]
 
     def base_states(self) -> list[BaseState]:
         """What the query says of every base state that was noted, and of those that epochs claim."""

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from everview.change.schema import ROW_ID, Column
 from everview.change.types import INTEGERS, SIGNED, UUID, VARCHAR, Kind, Type
-from everview.check.asking import asking, whole
+from everview.check.trial_queries import asking, whole
 from everview.sql.namespace import Relation, fold
 from everview.store.fitting import fit
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from everview.catalog import Catalog
 from everview.check.base_rows import BaseRows
 from everview.check.report import Difference, Report, Verdict, ViewReport
-from everview.check.verify import ATTEMPTS, SAMPLES, Kept, chosen
+from everview.check.verify import ATTEMPTS, SAMPLES, ShownViews, chosen
 from everview.errors import SnapshotExpiredError
 from everview.maintain import Plans
 from everview.maintain.shadow import Oddity, Shadow, StateFound
@@ -22,7 +22,7 @@ from everview.scratch import scratch
 from everview.store.contract import Commit, Snapshot
 
 
-def verify_states(kept: Kept, names: Sequence[str] = (), samples: int = SAMPLES) -> Report:
+def verify_states(kept: ShownViews, names: Sequence[str] = (), samples: int = SAMPLES) -> Report:
     """Compare the states that the views with these names need, or all. Each group is built anew in this
     process: that takes as long as building its views."""
     for attempt in range(ATTEMPTS):
@@ -41,7 +41,7 @@ def verify_states(kept: Kept, names: Sequence[str] = (), samples: int = SAMPLES)
     raise AssertionError("the last attempt has returned or raised")
 
 
-def _of_group(kept: Kept, snapshot: Snapshot, group: str, wanted: set[str], samples: int) -> Iterator[ViewReport]:
+def _of_group(kept: ShownViews, snapshot: Snapshot, group: str, wanted: set[str], samples: int) -> Iterator[ViewReport]:
     store = kept.store
     commit = snapshot.committed(group)
     bound = Plans(store, Catalog(store.metadata, store.views)).at(group, commit.epoch)

@@ -5,7 +5,7 @@ of that frontier are the snapshot's with later writes undone, and each view is w
 
 Nothing waits: views are maintained and rows are written meanwhile. Nothing of the plans or of the steps
 that maintain the views is used, so a mistake there is not repeated here; how stored records become rows
-is told by whoever asks (:class:`Kept`).
+is told by whoever asks (:class:`ShownViews`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Protocol
 from everview.catalog import Definitions, Derived, IndexDefinition, Maintained, NamedQuery, ViewStatus
 from everview.check.base_rows import BaseRows
 from everview.check.judging import Case, judged
-from everview.check.recompute import Rows, Workspace
+from everview.check.recompute import RecomputedRows, Workspace
 from everview.check.report import Report, ViewReport
 from everview.errors import DefinitionError, SnapshotExpiredError
 from everview.scratch import scratch
@@ -30,7 +30,7 @@ ATTEMPTS = 20
 """Snapshots that are tried where views are defined anew meanwhile, or where logs tell no old rows."""
 
 
-class Kept(Protocol):
+class ShownViews(Protocol):
     """What views show, as their readers are shown it."""
 
     @property
@@ -39,14 +39,14 @@ class Kept(Protocol):
     def opened(self) -> tuple[Snapshot, Definitions]:
         """A snapshot, and what is defined in it."""
 
-    def rows(self, one: Maintained, snapshot: Snapshot) -> Rows:
+    def rows(self, one: Maintained, snapshot: Snapshot) -> RecomputedRows:
         """What a view or index shows in a snapshot."""
 
     def lacking(self, group: str, snapshot: Snapshot) -> Mapping[str, int]:
         """How many rows, groups, partitions and log entries the views of a group lack."""
 
 
-def verify(kept: Kept, names: Sequence[str] = (), samples: int = SAMPLES) -> Report:
+def verify(kept: ShownViews, names: Sequence[str] = (), samples: int = SAMPLES) -> Report:
     """Verify the views and indexes with these names, or all that can be read, in this process."""
     with scratch() as folder:
         for attempt in range(ATTEMPTS):
@@ -61,7 +61,7 @@ def verify(kept: Kept, names: Sequence[str] = (), samples: int = SAMPLES) -> Rep
 
 
 def _verified(
-    kept: Kept, snapshot: Snapshot, definitions: Definitions, names: Sequence[str], samples: int, folder: Path
+    kept: ShownViews, snapshot: Snapshot, definitions: Definitions, names: Sequence[str], samples: int, folder: Path
 ) -> Iterator[ViewReport]:
     asked = chosen(definitions, names)
     for group in dict.fromkeys(one.group for one in asked):
@@ -108,7 +108,7 @@ def in_reading_order(definitions: Definitions) -> list[Maintained]:
     return [one for one in found.values() if not isinstance(one, NamedQuery)]
 
 
-def cases_of(kept: Kept, snapshot: Snapshot, group: str, views: Sequence[Maintained]) -> list[Case]:
+def cases_of(kept: ShownViews, snapshot: Snapshot, group: str, views: Sequence[Maintained]) -> list[Case]:
     """The views of a group, as a snapshot has them."""
     commit = snapshot.committed(group)
     lacking = kept.lacking(group, snapshot)

@@ -24,7 +24,7 @@ from everview.maintain.maintainer import LEASE
 from everview.maintain.metrics import Metrics
 from everview.maintain.quarantine import DAMAGED, set_aside
 from everview.maintain.staleness import max_throughput, staleness
-from everview.maintain.trimming import Kept, kept
+from everview.maintain.trimming import KeptLogs, kept
 from everview.store.contract import Snapshot, Store
 
 COUNTED = 10_000
@@ -117,7 +117,7 @@ class Status:
     """Log entries that cannot be read."""
     maintainer: str | None
     """Who maintains the views, as far as it is known; None: nobody does."""
-    log: Kept
+    log: KeptLogs
     """What is kept of the logs, and who needs it."""
 
     def view(self, name: str) -> ViewState:

@@ -25,9 +25,9 @@ import duckdb
 import pyarrow as pa
 
 from everview.change.schema import ROW_ID, Column
-from everview.check.asking import Asking, asking, whole
 from everview.check.sample import LEVELS, Round, Sample
 from everview.check.settled import settled
+from everview.check.trial_queries import Asking, asking, whole
 from everview.errors import DefinitionError, EverviewError
 from everview.maintain.trial import Trial
 from everview.plan.compile import CompiledView, plan_views

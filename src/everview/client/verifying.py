@@ -45,7 +45,7 @@ class ShownRows:
 
 
 class KeptViews:
-    """The views of a database: :class:`everview.check.verify.Kept`."""
+    """The views of a database: :class:`everview.check.verify.ShownViews`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -19,7 +19,7 @@ from everview.errors import ConflictError, LogTrimmedError
 from everview.maintain.executor import Executor
 from everview.maintain.metrics import Metrics, Timing
 from everview.maintain.plans import Plans
-from everview.maintain.rebuilding import replace_aside
+from everview.maintain.rebuilding import replace_quarantine
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.bound import QUARANTINE
 from everview.operators.runner import Outcome
@@ -103,7 +103,7 @@ class Epochs:
         """Commit an epoch whose work is done."""
         if task.built is not None:
             quarantine = self.plans.load(task.plan).states[QUARANTINE]
-            replace_aside(self.store, quarantine, begun, self.plans.load(task.built))
+            replace_quarantine(self.store, quarantine, begun, self.plans.load(task.built))
         quarantine_damaged(self.catalog, outcome.damaged)
         self.metrics.record(begun, task, outcome, Timing(self._since, self._closing.get(begun.group)))
         started = time.perf_counter()

@@ -22,8 +22,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from everview.change.frontier import Frontier, Slice
-from everview.maintain.chunks import loaded_entries, rows_at
 from everview.maintain.plans import Plans
+from everview.maintain.table_chunks import loaded_entries, rows_at
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import BoundPlan
 from everview.operators.clock import Clock

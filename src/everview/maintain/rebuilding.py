@@ -97,7 +97,7 @@ def rebuilt_states(own: BoundPlan, last: BoundPlan) -> dict[str, StateTable]:
     return {**last.states, **made}
 
 
-def replace_aside(store: Store, target: StateTable, begun: Begun, own: BoundPlan) -> None:
+def replace_quarantine(store: Store, target: StateTable, begun: Begun, own: BoundPlan) -> None:
     """In the epoch in which a build joins: what its steps have set aside is all that they set aside in the
     group, also where the group had it under fewer columns. What was known keeps the epoch in which it came."""
     views = store.views

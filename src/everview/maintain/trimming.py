@@ -134,7 +134,7 @@ class Trimmer:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptLogs:
     """What there is of the logs, and why."""
 
     operations: int
@@ -152,9 +152,9 @@ class Kept:
         return f"{said}, group {who} needs the last {most:,}" if most else said
 
 
-def kept(store: Store, catalog: Catalog) -> Kept:
+def kept(store: Store, catalog: Catalog) -> KeptLogs:
     """What is kept of a store's logs."""
     latest, oldest = store.log.latest(), store.log.oldest()
     holders = needed(store, catalog)
     counts = {name: (frontier & latest).operations_to(latest) for name, frontier in holders.items()}
-    return Kept(oldest.operations_to(latest), store.log.written_after(oldest), counts, retention_of(store))
+    return KeptLogs(oldest.operations_to(latest), store.log.written_after(oldest), counts, retention_of(store))

@@ -34,9 +34,9 @@ from everview.change.frontier import Frontier
 from everview.change.schema import Column
 from everview.change.types import Kind, Type, decimal, list_of
 from everview.errors import DefinitionError, InputError, SnapshotExpiredError
-from everview.maintain.chunks import keys_of, rows_at
 from everview.maintain.pending import Laid, Pending
 from everview.maintain.plans import Plans
+from everview.maintain.table_chunks import keys_of, rows_at
 from everview.maintain.tasks import Chunk
 from everview.operators.view_reader import ViewReader
 from everview.plan.expressions import quoted
@@ -104,7 +104,7 @@ def spark_type(kind: Type) -> DataType:
 
 
 @dataclass(frozen=True)
-class Part(InputPartition):
+class SnapshotPartition(InputPartition):
     """The rows whose keys are after ``after`` and not after ``upto``, at a frontier."""
 
     frontier: str
@@ -146,7 +146,7 @@ class EverviewReader(DataSourceReader):
 
     # -------------------------------------------------------------- in the driver
 
-    def partitions(self) -> Sequence[Part]:
+    def partitions(self) -> Sequence[SnapshotPartition]:
         found = self._found()
         with self._store.snapshot() as snapshot:
             frontier = self._chosen(found, snapshot)
@@ -161,7 +161,9 @@ class EverviewReader(DataSourceReader):
         inner = edges[:-1]
         wanted = max(1, min(self._most, len(edges)))
         cuts = [inner[len(edges) * number // wanted - 1] for number in range(1, wanted)]
-        return [Part(str(frontier), low, high) for low, high in zip([None, *cuts], [*cuts, None], strict=True)]
+        return [
+            SnapshotPartition(str(frontier), low, high) for low, high in zip([None, *cuts], [*cuts, None], strict=True)
+        ]
 
     def _chosen(self, found: Table | ViewDefinition, snapshot: Snapshot) -> Frontier:
         """The frontier to read at."""
@@ -212,7 +214,7 @@ class EverviewReader(DataSourceReader):
     # -------------------------------------------------------------- in a task
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, SnapshotPartition)
         found = self._found()
         rows = self._of_table(found, partition) if isinstance(found, Table) else self._of_view(found, partition)
         columns = self.columns()
@@ -223,12 +225,12 @@ class EverviewReader(DataSourceReader):
                 yield from connection.sql(f"SELECT {casts} FROM rows").to_arrow_table().to_batches()
                 unregister(connection, "rows", block)
 
-    def _of_table(self, table: Table, part: Part) -> Iterator[pa.Table]:
+    def _of_table(self, table: Table, part: SnapshotPartition) -> Iterator[pa.Table]:
         with self._store.snapshot() as snapshot:
             chunk = Chunk(table.name, part.after, part.upto)
             yield rows_at(self._store, snapshot, table, chunk, Frontier.parse(part.frontier))
 
-    def _of_view(self, view: ViewDefinition, part: Part) -> Iterator[pa.Table]:
+    def _of_view(self, view: ViewDefinition, part: SnapshotPartition) -> Iterator[pa.Table]:
         frontier = Frontier.parse(part.frontier)
         with self._store.snapshot() as snapshot:
             commit = snapshot.committed(view.group)
@@ -240,7 +242,7 @@ class EverviewReader(DataSourceReader):
             yield from _blocks(reader, state, commit.epoch, part)
 
 
-def _blocks(reader: ViewReader, state: StateReader, epoch: int, part: Part) -> Iterator[pa.Table]:
+def _blocks(reader: ViewReader, state: StateReader, epoch: int, part: SnapshotPartition) -> Iterator[pa.Table]:
     """The rows of a part of a view."""
     after = part.after
     while True:

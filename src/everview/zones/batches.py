@@ -29,7 +29,7 @@ from everview.maintain.holding import require_holder
 from everview.maintain.servers import servers_of
 from everview.store.contract import Store
 from everview.store.opened import opened
-from everview.zones.failures import told
+from everview.zones.failures import error_of
 from everview.zones.spark_executor import SparkExecutor
 
 
@@ -54,7 +54,7 @@ class RemoteBatches:
         except EverviewError:
             raise
         except Exception as error:
-            raise told(error, f"an epoch of group {self.group} failed") from None
+            raise error_of(error, f"an epoch of group {self.group} failed") from None
 
     def _epochs(self, store: Store, spark: SparkSession) -> tuple[Epochs, SparkExecutor]:
         """The same from batch to batch: epochs have figures since when they are done here."""

@@ -1,4 +1,4 @@
-"""What failed in another process, told here.
+"""What failed in another process, error_of here.
 
 Spark brings an error of a task, of the source or of a batch back as a text that holds a
 Python or a Java stack, and out of that text the error is made again.
@@ -21,7 +21,7 @@ _NO_ANSWER = re.compile(r"StatusCode\.UNAVAILABLE|RETRIES_EXCEEDED|INVALID_HANDL
 _NOT_THERE = re.compile(r"No module named '?(everview[\w.]*)")
 
 
-def told(error: Exception, what: str) -> EverviewError:
+def error_of(error: Exception, what: str) -> EverviewError:
     """An error that comes back from a task or from the source as text, as what it was there:
     nobody should have to read a Java stack for it."""
     said = str(error)

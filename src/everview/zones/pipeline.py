@@ -38,7 +38,7 @@ from everview.store.contract import Store
 from everview.store.opened import machine, open_store
 from everview.zones.batches import RemoteBatches
 from everview.zones.callbacks import require_secret
-from everview.zones.failures import told
+from everview.zones.failures import error_of
 from everview.zones.protection import is_remote
 from everview.zones.reports import EpochReport
 from everview.zones.session import gone, prepared
@@ -155,7 +155,7 @@ class Pipeline:
             self._held.close()
             if isinstance(error, EverviewError) or not isinstance(error, Exception):
                 raise
-            raise told(error, f"the pipeline of group {self.group} cannot start") from error
+            raise error_of(error, f"the pipeline of group {self.group} cannot start") from error
         self._maintainer = maintainer
         return maintainer
 
@@ -190,7 +190,7 @@ class Pipeline:
             sink = source.writeStream.foreachBatch(run).option("checkpointLocation", checkpoint)
             self._query = sink.trigger(**trigger).start()
         except Exception as error:
-            raise told(error, f"the pipeline of group {self.group} cannot start") from error
+            raise error_of(error, f"the pipeline of group {self.group} cannot start") from error
         return self._query
 
     def _checkpoint_folder(self) -> str:
@@ -303,14 +303,14 @@ class Pipeline:
             gone(self._spark)
             problem = error
         if problem is not None and self._failure is None:
-            self._failure = told(problem, f"the pipeline of group {self.group} has stopped")
+            self._failure = error_of(problem, f"the pipeline of group {self.group} has stopped")
         return False
 
     def _end(self, query: StreamingQuery) -> None:
         try:
             query.stop()
         except Exception as error:
-            self._failure = self._failure or told(error, f"the stream of group {self.group} cannot be stopped")
+            self._failure = self._failure or error_of(error, f"the stream of group {self.group} cannot be stopped")
 
     def _failed(self, error: EverviewError | None) -> bool:
         """What the scheduler has failed with ends the pipeline."""
@@ -332,5 +332,5 @@ class Pipeline:
             if self._stopping:
                 return  # it was given up; the next start resumes it
             what = f"an epoch of group {self.group} failed"
-            self._failure = error if isinstance(error, EverviewError) else told(error, what)
+            self._failure = error if isinstance(error, EverviewError) else error_of(error, what)
             raise self._failure from None  # Spark chokes on the long texts of Java's errors

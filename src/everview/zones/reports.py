@@ -25,7 +25,7 @@ from everview.store.contract import Begun, Damage
 
 
 @dataclass(frozen=True)
-class Report:
+class TaskReport:
     """What one task did."""
 
     slices: tuple[Slice, ...] = ()
@@ -56,9 +56,9 @@ class Report:
         )
 
     @staticmethod
-    def from_json(text: str | bytes) -> Report:
+    def from_json(text: str | bytes) -> TaskReport:
         plain = json.loads(text)
-        return Report(
+        return TaskReport(
             tuple(Slice(*numbers) for numbers in plain["slices"]),
             tuple(Damage(Position.parse(position), table, reason) for position, table, reason in plain["damaged"]),
             plain["counts"],
@@ -88,7 +88,7 @@ class EpochReport:
         return self.start.operations_to(self.frontier)
 
 
-def total(reports: Iterable[Report]) -> Report:
+def total(reports: Iterable[TaskReport]) -> TaskReport:
     """The reports of all tasks as one, but for what each set aside and changed in views."""
     slices: list[Slice] = []
     damaged: list[Damage] = []
@@ -104,10 +104,10 @@ def total(reports: Iterable[Report]) -> Report:
         spans += report.spans
         pieces += report.pieces
     joined = tuple(joined_spans(spans).items())
-    return Report(tuple(slices), tuple(damaged), dict(counts), dict(seconds), spans=joined, pieces=tuple(pieces))
+    return TaskReport(tuple(slices), tuple(damaged), dict(counts), dict(seconds), spans=joined, pieces=tuple(pieces))
 
 
-def tally_of(reports: Iterable[Report], whole: Report, servers: int) -> Tally:
+def tally_of(reports: Iterable[TaskReport], whole: TaskReport, servers: int) -> Tally:
     """What all tasks did, for the epoch's figures. ``whole`` is their total."""
     updates = Updates()
     for report in reports:
@@ -124,7 +124,7 @@ def tally_of(reports: Iterable[Report], whole: Report, servers: int) -> Tally:
     )
 
 
-def require_whole(begun: Begun, task: EpochTask, report: Report) -> None:
+def require_whole(begun: Begun, task: EpochTask, report: TaskReport) -> None:
     """Refuse an epoch of which something was not read, or was read twice."""
     if task.reads_log:
         _require_slices(begun, report.slices)

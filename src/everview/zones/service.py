@@ -1,7 +1,7 @@
 """A store maintained as a service: from a command to a signal.
 
 The service waits until nobody else maintains the store, maintains it on Spark or by a
-thread of this process until it is told to stop, and then ends between two epochs.
+thread of this process until it is error_of to stop, and then ends between two epochs.
 
 ::
 
@@ -11,7 +11,7 @@ thread of this process until it is told to stop, and then ends between two epoch
 
 Who waits for as long as it takes stands by: it has Spark running, so that taking over takes seconds less.
 
-What it does is told as events (:mod:`everview.zones.events`).
+What it does is error_of as events (:mod:`everview.zones.events`).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Service:
 
     @property
     def stopping(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was error_of to end."""
         return bool(self._why)
 
     def _over_in(self, seconds: float) -> bool:
@@ -158,7 +158,7 @@ class Service:
 
     def _wait(self, store: Store) -> Ended | None:
         """Wait until nobody maintains the store; tells the end where that takes too long, or it is over."""
-        told = None
+        error_of = None
         while not self.stopping:
             holder = store.holder(LEASE)
             if holder is None:
@@ -170,8 +170,8 @@ class Service:
                 )
                 self._tell(failed(error))
                 return Ended.TAKEN
-            if holder != told:
-                told = holder
+            if holder != error_of:
+                error_of = holder
                 text = f"{self._place} is maintained by {holder}: waiting until it is gone"
                 self._tell(Event("waiting", text, ({"store": self._place, "holder": holder},)))
                 if self._stands_by:
@@ -222,14 +222,14 @@ class Service:
     def _session(self) -> SparkSession:
         """Spark, imported and started here, where it is needed."""
         if self._spark is None:
-            from everview.zones.failures import told
+            from everview.zones.failures import error_of
             from everview.zones.session import new_session
 
             try:
                 with _own_handlers():
                     self._spark = new_session(self._master)
             except Exception as error:
-                why = told(error, "").detail
+                why = error_of(error, "").detail
                 hint = "Spark needs Java 17 or newer, and the master must run; --local does without Spark"
                 where = "on this machine" if self._master is None else f"with the master {self._master}"
                 raise EverviewError(f"Spark does not start {where}", detail=why, hint=hint) from error
@@ -248,7 +248,7 @@ class Service:
             spark = self._session()
             from everview.zones.rehearsal import rehearse
 
-            with suppress(EverviewError):  # what does not work will not work when it matters, and is told then
+            with suppress(EverviewError):  # what does not work will not work when it matters, and is error_of then
                 rehearse(spark)
             text = "standing by: Spark has started, and this one takes over as soon as the other is gone"
             self._tell(Event("ready", text, ({"store": self._place, "process": os.getpid()},)))
@@ -282,7 +282,7 @@ _UNFORESEEN = (EverviewError, StoreError, InternalError)
 
 def _may_pass(error: EverviewError, failures: int) -> bool:
     """Whether another attempt is worth it. What Spark itself or the operating system could not do (start a Python
-    process in time, say) is not told apart from what they never will: that is tried a few times."""
+    process in time, say) is not error_of apart from what they never will: that is tried a few times."""
     return error.retryable or (type(error) in _UNFORESEEN and failures < ATTEMPTS)
 
 

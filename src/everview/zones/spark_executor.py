@@ -29,11 +29,11 @@ from everview.operators.runner import Outcome
 from everview.operators.work import Written
 from everview.store.contract import Begun, Snapshot, Store
 from everview.store.opened import machine
-from everview.zones import blocks
-from everview.zones.blocks import REPORT
-from everview.zones.failures import told
-from everview.zones.reports import EpochReport, Report, require_whole, tally_of, total
+from everview.zones import shuffle_blocks
+from everview.zones.failures import error_of
+from everview.zones.reports import EpochReport, TaskReport, require_whole, tally_of, total
 from everview.zones.shares import Share, share_out
+from everview.zones.shuffle_blocks import REPORT
 from everview.zones.source import DESCRIPTOR
 from everview.zones.stage_task import StageTask
 
@@ -85,7 +85,7 @@ class SparkExecutor:
         )
         return Outcome({}, steps, whole.damaged, quarantined, tally_of(reports, whole, servers))
 
-    def _quarantine(self, begun: Begun, task: EpochTask, reports: Sequence[Report]) -> int:
+    def _quarantine(self, begun: Begun, task: EpochTask, reports: Sequence[TaskReport]) -> int:
         """Record the rows whose expressions failed, once for all tasks."""
         bound = self.plans.load(task.plan)
         quarantine = Quarantine(bound.plan)
@@ -94,20 +94,20 @@ class SparkExecutor:
         states = Written(self.store.views, begun.epoch)
         return quarantine.write(states, bound.states[QUARANTINE], begun.frontier)
 
-    def _tasks(self, begun: Begun, task: EpochTask, descriptors: DataFrame, servers: int) -> list[Report]:
+    def _tasks(self, begun: Begun, task: EpochTask, descriptors: DataFrame, servers: int) -> list[TaskReport]:
         stages = len(self.plans.load(task.plan).stages)
         frame = descriptors
         for stage in range(1, stages + 1):
             work = self.stage_task(begun, stage, servers)
             frame = (frame if stage == 1 else frame.repartitionById(servers, "server")).mapInArrow(
-                work, blocks.SPARK_SCHEMA
+                work, shuffle_blocks.SPARK_SCHEMA
             )
         try:
             found = frame.filter(f"subject = {REPORT}").select("content").collect()
         except Exception as error:
             # Spark chokes on the long texts of Java's errors where they are a cause
-            raise told(error, f"an epoch of group {begun.group} failed") from None
-        return [Report.from_json(bytes(row.content)) for row in found]
+            raise error_of(error, f"an epoch of group {begun.group} failed") from None
+        return [TaskReport.from_json(bytes(row.content)) for row in found]
 
     def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
         """What each task of a stage does."""

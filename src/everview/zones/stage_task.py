@@ -41,9 +41,9 @@ from everview.operators.work import Changes, Mask, Work, Written
 from everview.plan.maintenance import Step
 from everview.store.contract import Bytes, Store
 from everview.store.opened import opened
-from everview.zones.blocks import REPORT, Block, blocks_of, from_spark, in_batches
-from everview.zones.reports import Report
+from everview.zones.reports import TaskReport
 from everview.zones.shares import Share
+from everview.zones.shuffle_blocks import REPORT, Block, blocks_of, from_spark, in_batches
 
 KEPT = 8
 """Plans whose workers a process keeps ready."""
@@ -90,7 +90,7 @@ class StageTask:
             sources = sources_of(workshop, work, read.batches, read.rows)
         counts = {"entries": read.entries, "rows": sum(map(len, read.rows.values()))}
         counts["changes"] = sum(map(len, sources.values()))
-        said = Report(share.slices, read.damaged, counts, pieces=share.pieces)
+        said = TaskReport(share.slices, read.damaged, counts, pieces=share.pieces)
         yield from self._run(workshop, work, {}, sources, clock, began, said)
 
     def later(self, store: Store, number: int, blocks: Sequence[Block]) -> Iterator[Block]:
@@ -107,7 +107,7 @@ class StageTask:
                 received[edges[block.subject][0]].append(block.table)
         if received or EpochTask.from_bytes(self.task).first:
             work = self._work(store, workshop.bound, number, leads=number == 0)
-            yield from self._run(workshop, work, received, {}, clock, began, Report())
+            yield from self._run(workshop, work, received, {}, clock, began, TaskReport())
 
     def _run(
         self,
@@ -117,7 +117,7 @@ class StageTask:
         sources: dict[str, Changes],
         clock: Clock,
         began: float,
-        said: Report,
+        said: TaskReport,
     ) -> Iterator[Block]:
         stage = Stage(workshop, self.stage, work, received, clock=clock)
         numbers = {edge: number for number, (edge, _) in enumerate(workshop.bound.edges)}
@@ -133,7 +133,7 @@ class StageTask:
             counts[f"step {step}"] = count
         seconds = {f"stage {self.stage}: {name}": spent for name, spent in clock.seconds.items()}
         span = Span(1, began, time.time())
-        report = Report(
+        report = TaskReport(
             said.slices,
             said.damaged,
             counts,

@@ -50,7 +50,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Source:
+class QuerySource:
     """A name in a query, and what stands behind it."""
 
     name: str
@@ -121,28 +121,28 @@ class ViewQuery:
     # -------------------------------------------------------------- what it reads
 
     @cached_property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[QuerySource, ...]:
         """Tables, views and plain views, each after what it is made of."""
-        found: dict[int, Source] = {}
+        found: dict[int, QuerySource] = {}
         for id in self.one.depends_on:
             self._need(id, found)
         return tuple(found.values())
 
-    def _need(self, id: int, found: dict[int, Source]) -> None:
+    def _need(self, id: int, found: dict[int, QuerySource]) -> None:
         if id in found:
             return
         read = self._definitions.by_id(id)
         if isinstance(read, Table):
             version = self._seen.get(id)
             shown = [c.name for c in read.schema.shown if version is None or c.since <= version]
-            found[id] = Source(read.name, read, tuple(shown))
+            found[id] = QuerySource(read.name, read, tuple(shown))
         elif isinstance(read, ViewDefinition):
-            found[id] = Source(read.name, read, tuple(column.name for column in read.columns))
+            found[id] = QuerySource(read.name, read, tuple(column.name for column in read.columns))
         elif isinstance(read, NamedQuery):
             refuse_tampered(read, self._definitions, CatalogNames(self._definitions))
             for below in read.depends_on:
                 self._need(below, found)
-            found[id] = Source(read.name, read, tuple(column.name for column in read.columns))
+            found[id] = QuerySource(read.name, read, tuple(column.name for column in read.columns))
 
     def _key_of(self, name: str) -> Sequence[str] | None:
         read = self._definitions.find(name)
