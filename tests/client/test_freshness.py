@@ -13,7 +13,7 @@ import everview
 from everview.client import freshness
 from everview.client.views import ViewReader
 from everview.errors import DeadlineError, InputError
-from everview.maintain.asks import asked
+from everview.maintain.coordination import asked
 from everview.maintain.pending import Laid
 from everview.store.contract import Snapshot
 from tests.client.kinds import VIEWS, define, write

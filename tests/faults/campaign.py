@@ -26,7 +26,7 @@ from pathlib import Path
 from everview.catalog import MAIN, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError, LogTrimmedError, SnapshotExpiredError
-from everview.maintain.asks import ask
+from everview.maintain.coordination import ask
 from tests.faults.plan import Kill, kills, points_of
 from tests.faults.points import FOLDER, Tokens, split
 from tests.faults.processes import Nursery, Victim

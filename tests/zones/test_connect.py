@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from everview.client.database import Database
 from everview.errors import DamagedEntryError, DefinitionError, EverviewError, LeaseTakenError, StaleEpochError
-from everview.maintain.holding import holder_of, require_holder
+from everview.maintain.coordination import holder_of, require_holder
 from everview.maintain.maintainer import LEASE
 from everview.zones.pipeline import Pipeline
 from everview.zones.protection import is_remote

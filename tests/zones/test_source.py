@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from everview.change.frontier import Slice
 from everview.client.database import Database
 from everview.errors import DefinitionError
-from everview.maintain.servers import set_servers
+from everview.maintain.coordination import set_servers
 from everview.maintain.tasks import EpochTask
 from everview.zones.shares import Share
 from everview.zones.source import LogReader

@@ -32,7 +32,7 @@ from everview.change.frontier import Frontier
 from everview.client.known_views import KnownViews
 from everview.errors import DeadlineError, InputError, LeaseTakenError, LogTrimmedError, UnknownObjectError
 from everview.maintain import Maintainer
-from everview.maintain.asks import ask
+from everview.maintain.coordination import ask
 from everview.maintain.pending import Laid, Moved, Pending
 from everview.maintain.rounds import Rounds
 from everview.maintain.unfinished import standing

@@ -26,7 +26,7 @@ from everview.change.frontier import Frontier
 from everview.client.groups import leave_group
 from everview.errors import DamagedEntryError, EverviewError, LeaseTakenError
 from everview.maintain import Maintainer
-from everview.maintain.asks import ask
+from everview.maintain.coordination import ask
 from everview.maintain.maintainer import LEASE
 from everview.maintain.rebuilding import ask_rebuild, asked_rebuilds
 from everview.maintain.rounds import Rounds, deadline_in

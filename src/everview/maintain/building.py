@@ -38,14 +38,13 @@ from dataclasses import dataclass, replace
 from everview.catalog import Catalog, Draft, GroupKind, Maintained, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import ConflictError, EpochError
-from everview.maintain.adoption import adopt_views, joined_plan
+from everview.maintain.adoption import adopt_views, joined_plan, own_part
 from everview.maintain.builds import Build, BuildPhase, builds_of
 from everview.maintain.epochs import Epochs
 from everview.maintain.leaving import drop_members
 from everview.maintain.plans import Plans, commit
 from everview.maintain.rebuilding import ask_rebuild, is_rebuilt, rebuilt_part, to_rebuild
 from everview.maintain.rounds import Rounds
-from everview.maintain.sharing import own_part
 from everview.maintain.table_chunks import next_chunk
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.maintain.unfinished import lasting_failure

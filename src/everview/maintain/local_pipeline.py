@@ -12,7 +12,7 @@ from collections.abc import Callable
 from everview.catalog import Catalog, GroupKind, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError, EverviewError
-from everview.maintain.asks import ask
+from everview.maintain.coordination import ask
 from everview.maintain.epochs import OPERATIONS
 from everview.maintain.maintainer import LEASE, Maintainer
 from everview.maintain.rounds import Rounds, deadline_in

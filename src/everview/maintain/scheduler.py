@@ -19,8 +19,8 @@ from everview.boundary import translated
 from everview.catalog import GroupKind, Maintained
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError
-from everview.maintain.asks import answered, asked
 from everview.maintain.builds import Build
+from everview.maintain.coordination import answered, asked
 from everview.maintain.epochs import streamed
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.rebuilding import is_rebuilt

@@ -11,7 +11,7 @@ opens the store, does the epoch and commits it there::
     server   source: begins epochs    RemoteBatches: does and commits them
 
 The client stays the one that holds the lease. The server works for it, and stops when it is gone
-(:mod:`everview.maintain.holding`). How far the views are the client sees in the store; what fails in the
+(:mod:`everview.maintain.coordination`). How far the views are the client sees in the store; what fails in the
 server ends the query, whose exception the client turns into the error it was.
 """
 
@@ -24,9 +24,8 @@ from pyspark.sql import DataFrame, SparkSession
 from everview.catalog import Catalog
 from everview.errors import EverviewError
 from everview.maintain import Plans
+from everview.maintain.coordination import require_holder, servers_of
 from everview.maintain.epochs import Epochs, streamed
-from everview.maintain.holding import require_holder
-from everview.maintain.servers import servers_of
 from everview.store.contract import Store
 from everview.store.opened import opened
 from everview.zones.failures import error_of

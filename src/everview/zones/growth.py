@@ -12,10 +12,9 @@ import time
 
 from everview.catalog import Catalog
 from everview.change.frontier import Frontier
+from everview.maintain.coordination import require_holder, servers_of
 from everview.maintain.epochs import begin_next, streamed
-from everview.maintain.holding import require_holder
 from everview.maintain.plans import Plans
-from everview.maintain.servers import servers_of
 from everview.maintain.tasks import EpochTask
 from everview.store.contract import Begun, Store
 from everview.store.opened import close_opened, opened

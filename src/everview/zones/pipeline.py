@@ -27,19 +27,17 @@ from everview.catalog import MAIN, Catalog, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError, EpochError, EverviewError
 from everview.maintain import Maintainer, Plans
+from everview.maintain.coordination import SERVERS, holder_of, require_servers, set_servers
 from everview.maintain.epochs import streamed
-from everview.maintain.holding import holder_of
 from everview.maintain.maintainer import LEASE
 from everview.maintain.rounds import Rounds, deadline_in
 from everview.maintain.scheduler import Scheduler
-from everview.maintain.servers import SERVERS, require_servers, set_servers
 from everview.scratch import scratch
 from everview.store.contract import Store
 from everview.store.opened import machine, open_store
 from everview.zones.batches import RemoteBatches
-from everview.zones.callbacks import require_secret
 from everview.zones.failures import error_of
-from everview.zones.protection import is_remote
+from everview.zones.protection import is_remote, require_secret
 from everview.zones.reports import EpochReport
 from everview.zones.session import gone, prepared
 from everview.zones.source import NAME

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Protocol
 from everview.catalog import Catalog, GroupKind, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError, InternalError, LeaseTakenError, StoreError
-from everview.maintain.asks import ask
+from everview.maintain.coordination import ask
 from everview.maintain.local_pipeline import LocalPipeline
 from everview.maintain.maintainer import LEASE
 from everview.scratch import sweep

@@ -1,0 +1,91 @@
+"""Small documents by which the processes of a store agree: what readers ask for, how many view servers there are, and
+for which maintainer a process works.
+
+::
+
+    maintenance/ask/<group>     the frontier that a reader of a lazy group waits for; the maintainer moves the group
+                                there and removes the document
+    setting/servers             the number of view servers, which every process that shares out the work of an epoch
+                                reads; a new number holds from the next epoch on
+
+A stream that a client starts through Spark Connect runs in the server, and goes on there when the client
+is killed. The lease goes with the client, and another process may have taken it: two would maintain the
+store. No epoch would be wrong, since steps are pure and begins and commits are the store's, but the process that
+holds the lease may drop tables that only an older plan writes. So a process that works for another one checks
+that this one still holds the lease, and stops if it does not.
+"""
+
+from __future__ import annotations
+
+from everview.change.frontier import Frontier
+from everview.errors import DefinitionError, StaleEpochError
+from everview.maintain.maintainer import LEASE
+from everview.maintain.plans import commit
+from everview.store.contract import Store
+
+ASKS = "maintenance/ask/"
+
+
+def ask(store: Store, group: str, frontier: Frontier) -> None:
+    """Ask that a group is taken to a frontier."""
+    if not frontier <= asked(store).get(group, Frontier()):
+        commit(store, lambda _: ({ASKS + group: str(frontier | asked(store).get(group, Frontier())).encode()}, ()))
+
+
+def asked(store: Store) -> dict[str, Frontier]:
+    """The groups that are asked to move, and how far."""
+    found = store.metadata.documents(ASKS)[1]
+    return {name.removeprefix(ASKS): Frontier.parse(document.decode()) for name, document in found.items()}
+
+
+def answered(store: Store, group: str) -> None:
+    """Say that a group has been moved: nobody asks any more, unless for what is further still."""
+
+    def reached() -> bool:
+        return asked(store).get(group, Frontier()) <= store.views.committed(group).frontier
+
+    if reached():
+        commit(store, lambda _: ({}, [ASKS + group] if reached() else []))
+
+
+SERVERS = 2
+"""As long as nobody has said anything."""
+_DOCUMENT = "setting/servers"
+
+
+def servers_of(store: Store) -> int:
+    """The number of view servers."""
+    found = store.metadata.documents(_DOCUMENT)[1].get(_DOCUMENT)
+    return SERVERS if found is None else int(found)
+
+
+def set_servers(store: Store, servers: int) -> None:
+    """Let there be so many view servers from the next epoch on."""
+    require_servers(servers)
+    if servers_of(store) != servers:
+        commit(store, lambda _: ({_DOCUMENT: str(servers).encode()}, ()))
+
+
+def require_servers(servers: int) -> int:
+    """The number, if it is one of view servers."""
+    if servers < 1:
+        raise DefinitionError(f"{servers} view servers cannot maintain anything", hint="there must be one at least")
+    return servers
+
+
+def holder_of(store: Store) -> str:
+    """Who maintains the store: said by the one who does."""
+    found = store.holder(LEASE)
+    assert found is not None, "only who holds the lease has others work for it"
+    return found
+
+
+def require_holder(store: Store, holder: str) -> None:
+    """Refuse to go on for somebody who does not maintain the store any more."""
+    found = store.holder(LEASE)
+    if found != holder:
+        raise StaleEpochError(
+            f"the stream was started by {holder}, which does not maintain the store any more",
+            detail=f"{found} does" if found else "nobody does",
+            hint="a server in a container must see the processes of its clients: then it knows who is there",
+        )
