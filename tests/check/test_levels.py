@@ -31,17 +31,17 @@ def seen(*states: dict[str, int]) -> Judgement:
             [{}, {"a": 1}, {"b": 1, "a": 1}, {"a": 1}, {"b": 1}],
             Level.WEAK,
             "not strong: record b shows 1 in view state 2 and nothing in view state 3, "
-            "and no base states say so in that order",
+            "and no base states have them in that order",
         ),
         (
             [{}, {"a": 2}, {"b": 1}],
             Level.CONVERGENCE,
-            "not weak: record a shows 2 in view state 1, and no base state says so",
+            "not weak: record a shows 2 in view state 1, and no base state has it",
         ),
         (
             [{}, {"c": 1}, {"b": 1}],
             Level.CONVERGENCE,
-            "not weak: record c shows 1 in view state 1, and no base state says so",
+            "not weak: record c shows 1 in view state 1, and no base state has it",
         ),
         ([{}, {"a": 1}], Level.NONE, "not convergence: record b shows nothing in the end, and should show 1"),
         (

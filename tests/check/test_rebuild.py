@@ -138,7 +138,7 @@ def test_what_is_set_aside_is_what_the_rebuild_has_set_aside(db: everview.Databa
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, CAST(s AS INTEGER) AS n FROM t")
     damage_aside(db)
     (wrong,) = db.verify(state=True).wrong
-    assert (wrong.name, wrong.missing, wrong.extra) == ("SET ASIDE", 1, 1)
+    assert (wrong.name, wrong.missing, wrong.extra) == ("QUARANTINED", 1, 1)
     db.rebuild("v")
     assert db.verify(state=True).right and db.verify().view("v").set_aside == 2
     assert db.verify().view("v").verdict is Verdict.RIGHT

@@ -83,13 +83,13 @@ def test_builds_and_what_is_set_aside_are_told(
         {
             "started": lambda: db.sql(NUMBERS),
             "built": lambda: db.table("orders").put({"id": 3, "note": "seven"}),
-            "set aside": aside,
+            "quarantined": aside,
         }
     )
     running = Service(store, told, local=True)
     assert running.run() is Ended.CLEAN
     assert told.one("built").records == ({"views": ["numbers"], "group": "main"},)
-    aside_told = [event for event in told.events if event.name == "set aside"]
+    aside_told = [event for event in told.events if event.name == "quarantined"]
     assert len(aside_told) == 2 and all(event.wrong for event in aside_told)
     assert [record["values"] for record in aside_told[1].records] == [{"orders.id": "3", "orders.note": "seven"}]
     assert aside_told[1].records[0]["views"] == ["numbers"]

@@ -1,6 +1,6 @@
 """The rows of a base table at a frontier, as a stream that can be read again and again.
 
-The rows of a snapshot, with every write after the frontier undone by what the log says
+The rows of a snapshot, with every write after the frontier undone by what the log holds
 that it found, are the rows of then.
 
 ::
@@ -108,8 +108,8 @@ class BaseRows:
                 if not batch.before_images:
                     raise SnapshotExpiredError(
                         f"the rows of table {self.table.name} at {self._frontier} are not known any more",
-                        detail="the logs of this store do not tell what writes found",
-                        hint="verify while nobody writes and the views are up to date",
+                        detail="the logs of this store have no before-images",
+                        hint="verify while no client writes and the views are up to date",
                     )
                 entries = batch.entries.filter(_within(batch.entries[KEY], self._part))
                 if len(entries):

@@ -10,7 +10,7 @@ digits: where a query aggregates, they are equal if they agree in :data:`DIGITS`
 
 ::
 
-    expected                found                   only expected     only found     told
+    expected                found                   only expected     only found     reported
     key 1  n 5              key 1  n 5
     key 2  n 7              key 2  n 8              2, 7              2, 8           differing 2
     key 3  n 9                                      3, 9                             missing 3
@@ -58,7 +58,7 @@ class Comparison:
 
     columns: Sequence[Column]
     key: Sequence[str] | None
-    """The columns that tell rows apart; None: nothing that is shown does."""
+    """The columns that distinguish rows; None: nothing that is shown does."""
     exact: bool = True
     """Floating-point numbers agree in all digits."""
     samples: int = 20
@@ -117,8 +117,8 @@ class Comparison:
             rest = f"SELECT * FROM {table} WHERE rowid NOT IN (SELECT {side} FROM {_PAIRS})"
             for values in fetched(connection, f"{rest}{order} LIMIT {self.samples}"):
                 row = dict(zip(names, values, strict=True))
-                told = {"expected": row} if kind == "missing" else {"shown": row}
-                yield Difference(kind, {name: row[name] for name in key}, **told)
+                row_of = {"expected": row} if kind == "missing" else {"shown": row}
+                yield Difference(kind, {name: row[name] for name in key}, **row_of)
         both = [f"{side}.{quoted(name)}" for side in "me" for name in names]
         same = [f"({self._same(column)})" for column in self.columns]
         pairs = f"{_PAIRS} AS p JOIN {_MISSING} AS m ON m.rowid = p.m JOIN {_EXTRA} AS e ON e.rowid = p.e"

@@ -91,7 +91,7 @@ def exactly_summed(tree: exp.Expr, inputs: Inputs) -> exp.Expr:
 
 
 def _is_float(call: exp.Expr, select: exp.Select, inputs: Inputs) -> bool:
-    """Whether what is added are floating-point numbers; not where that cannot be told by itself."""
+    """Whether what is added are floating-point numbers; not where that cannot be decided by itself."""
     argument = call.this
     if isinstance(argument, exp.Distinct):
         argument = argument.expressions[0]

@@ -1,7 +1,7 @@
 """A view judged: what it shows against what it should show.
 
 Equal rows are right; differences are wrong, unless all that differs may be rows at a tie
-that SQL leaves open, or the view cannot be recomputed: then nobody knows, and the report says why.
+that SQL leaves open, or the view cannot be recomputed: then it is undecided, and the report has the reason.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Case:
 
 
 def judged(workspace: Workspace, case: Case, rows: RecomputedRows, samples: int) -> ViewReport:
-    """What is to be said of a view, given the rows that it shows."""
-    said = _begun(case)
+    """The report on a view, given the rows that it shows."""
+    report = _begun(case)
     try:
         recomputed = workspace.recomputed(case.one)
     except Unknown as reason:
-        return _with(said, Verdict.UNDECIDED, reason=str(reason))
+        return _with(report, Verdict.UNDECIDED, reason=str(reason))
     shown = Watched(rows)
     try:
         found = workspace.compared(recomputed, shown, samples)
@@ -48,16 +48,16 @@ def judged(workspace: Workspace, case: Case, rows: RecomputedRows, samples: int)
             recomputed = workspace.leaving_out(recomputed)
             found = workspace.compared(recomputed, shown, samples)
     except Unknown as reason:
-        return _with(said, Verdict.UNDECIDED, reason=str(reason))
+        return _with(report, Verdict.UNDECIDED, reason=str(reason))
     except (duckdb.Error, EverviewError, pa.ArrowException):
         if shown.failure is None:
             raise
         return unreadable(case, shown.failure)
-    return _judgement(said, recomputed, found)
+    return _judgement(report, recomputed, found)
 
 
 def unreadable(case: Case, error: Exception) -> ViewReport:
-    """What is to be said of a view whose records do not decode."""
+    """The report on a view whose records do not decode."""
     words = error.message if isinstance(error, EverviewError) else str(error)
     return _with(_begun(case), Verdict.WRONG, reason=f"its rows cannot be read: {words}")
 
@@ -69,21 +69,21 @@ def _begun(case: Case) -> ViewReport:
     )
 
 
-def _judgement(said: ViewReport, recomputed: Recomputed, found: Compared) -> ViewReport:
+def _judgement(report: ViewReport, recomputed: Recomputed, found: Compared) -> ViewReport:
     if not found.differs:
-        return _with(said, Verdict.RIGHT, found)
+        return _with(report, Verdict.RIGHT, found)
     if recomputed.doubts:
         open_ones = ", ".join(dict.fromkeys(recomputed.doubts))
         reason = f"its query leaves an order open ({open_ones}), and rows at a tie may be others"
-        return _with(said, Verdict.UNDECIDED, found, reason)
+        return _with(report, Verdict.UNDECIDED, found, reason)
     reason = f"rows without a value were left out: {recomputed.left_out}" if recomputed.left_out else ""
-    return _with(said, Verdict.WRONG, found, reason)
+    return _with(report, Verdict.WRONG, found, reason)
 
 
-def _with(said: ViewReport, verdict: Verdict, found: Compared | None = None, reason: str = "") -> ViewReport:
+def _with(report: ViewReport, verdict: Verdict, found: Compared | None = None, reason: str = "") -> ViewReport:
     counts = found or Compared(0)
     return replace(
-        said,
+        report,
         verdict=verdict,
         rows=counts.rows,
         missing=counts.missing,

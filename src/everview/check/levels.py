@@ -1,6 +1,6 @@
 """How consistent a recorded history of a view is.
 
-A history is the base states that there were and the view states that somebody saw, each as
+A history is the base states that there were and the view states that a reader saw, each as
 rows by key, and the level is the highest of four that paper 002 (View maintenance in web data platforms)
 defines record by record.
 
@@ -13,14 +13,14 @@ With B₀ … B_f the base states, View(B) the rows that the query has over one,
 | strong | and for V_j before V_k there are B_i ≤ B_l with V_j(r) = View(B_i)(r) and V_k(r) = View(B_l)(r) |
 | complete | and every View(B_i)(r) is some V_j(r) |
 
-A counter that is raised twice, seen by somebody at three moments::
+A counter that is raised twice, seen by a reader at three moments::
 
     >>> base = [BaseState(0, {"a": 0}), BaseState(1, {"a": 1}), BaseState(2, {"a": 2})]
     >>> def seen(*numbers): return judge(base, [ObservedState({"a": number}) for number in numbers])
     >>> print(seen(0, 1, 2).level, seen(0, 2).level, seen(0, 1, 0, 2).level, seen(0, 5, 2).level, seen(0, 1).level)
     complete strong weak convergence none
     >>> print(seen(0, 1, 0, 2).violation)
-    not strong: record a shows 1 in view state 1 and 0 in view state 2, and no base states say so in that order
+    not strong: record a shows 1 in view state 1 and 0 in view state 2, and no base states have them in that order
 
 A base state is a cut through the logs, and ≤ is that of frontiers, so two of them need not be ordered.
 A view state may claim the base state that it shows, as an epoch claims its frontier. Then all records
@@ -56,7 +56,7 @@ class Level(enum.IntEnum):
 
 @dataclass(frozen=True)
 class BaseState:
-    """A state of the base tables, told by what the query says of it."""
+    """A state of the base tables, known by what the query returns over it."""
 
     at: Frontier | int
     """Where it stands among the others; the last one is not before any."""
@@ -65,11 +65,11 @@ class BaseState:
 
 @dataclass(frozen=True)
 class ObservedState:
-    """A state of the view as somebody saw it."""
+    """A state of the view as a reader saw it."""
 
     rows: Rows
     claims: Frontier | int | None = None
-    """The base state that it is said to show."""
+    """The base state that it claims to show."""
 
 
 @dataclass(frozen=True)
@@ -138,25 +138,25 @@ def _is_weak(base: Sequence[BaseState], views: Sequence[ObservedState]) -> Viola
         valid = [state.rows.get(record) for state in base]
         for number, state in enumerate(views):
             if state.rows.get(record) not in valid:
-                why = f"shows {_word(state.rows, record)} in view state {number}, and no base state says so"
+                why = f"shows {_word(state.rows, record)} in view state {number}, and no base state has it"
                 return Violation(Level.WEAK, record, why)
     return None
 
 
 def _is_strong(base: Sequence[BaseState], views: Sequence[ObservedState]) -> Violation | None:
     for record in _records(base, views):
-        told = [state.rows.get(record) for state in base]
+        values = [state.rows.get(record) for state in base]
         seen: list[tuple[int, list[BaseState]]] = []
         for number, state in enumerate(views):
             value = state.rows.get(record)
             if seen and views[seen[-1][0]].rows.get(record) == value:
                 continue  # what holds for the state before holds for this one
-            own = [one for one, said in zip(base, told, strict=True) if said == value]
+            own = [one for one, known in zip(base, values, strict=True) if known == value]
             for before, others in seen:
                 if not _in_order(others, own):
                     shown = f"{_word(views[before].rows, record)} in view state {before}"
                     later = f"{_word(state.rows, record)} in view state {number}"
-                    why = f"shows {shown} and {later}, and no base states say so in that order"
+                    why = f"shows {shown} and {later}, and no base states have them in that order"
                     return Violation(Level.STRONG, record, why)
             seen.append((number, own))
     return None

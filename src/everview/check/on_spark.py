@@ -58,7 +58,7 @@ def verify_on(
     rows: int = ROWS,
 ) -> Report:
     """Verify views and indexes on Spark. ``place`` is where tasks find the store, ``folder`` where files
-    are put meanwhile (a temporary directory, if not told), ``rows`` how many a task reads."""
+    are put meanwhile (by default a temporary directory), ``rows`` how many a task reads."""
     for attempt in range(ATTEMPTS):
         with scratch(folder) as spool:
             snapshot, definitions = kept.opened()

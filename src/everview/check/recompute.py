@@ -1,7 +1,7 @@
-"""Views computed anew, by DuckDB, from streams of base rows.
+"""Views recomputed, by DuckDB, from streams of base rows.
 
 A workspace is a database in memory that spills to a directory, in which every view stands
-as a table of what its query says, views on views over the recomputed ones, never over what is stored.
+as a table of what its query returns, views on views over the recomputed ones, never over what is stored.
 
 Each query sees its tables under their names in a schema of its own, with the columns that they had when
 the view was created; the hidden key of a table is there where an order needs it.
@@ -42,7 +42,7 @@ class RecomputedRows(Protocol):
 
 
 class Watched:
-    """RecomputedRows that remember why reading them broke off: DuckDB tells it in words of its own."""
+    """RecomputedRows that remember why reading them broke off: DuckDB reports it in words of its own."""
 
     def __init__(self, rows: RecomputedRows) -> None:
         self._rows = rows
@@ -121,7 +121,7 @@ class Workspace:
     # -------------------------------------------------------------- recomputing
 
     def recomputed(self, one: Maintained) -> Recomputed:
-        """The rows that a view or index should have. Raises Unknown where that cannot be told."""
+        """The rows that a view or index should have. Raises Unknown where that cannot be known."""
         found = self._known.get(one.id)
         if found is None:
             try:
@@ -139,7 +139,7 @@ class Workspace:
         query = ViewQuery(one, self._definitions)
         lacks = self._set_aside.get(one.name, 0)
         if query.recursive and lacks:
-            raise Unknown(f"it is recursive, and {lacks} partitions of it are set aside: the whole may have no end")
+            raise Unknown(f"it is recursive, and {lacks} partitions of it are quarantined: the whole may have no end")
         if query.endless:
             raise Unknown("DuckDB does not return from an as-of RIGHT or FULL join where no row finds a match")
         below = [self.recomputed(s.of) for s in query.sources if isinstance(s.of, ViewDefinition)]
@@ -171,7 +171,7 @@ class Workspace:
         return found
 
     def _as_recorded(self, made: Recomputed) -> Recomputed:
-        """By the recorded text, where more could not be said in a way that DuckDB takes."""
+        """By the recorded text, where no more exact form exists that DuckDB takes."""
         try:
             return self._asked(made, made.query.recorded)
         except duckdb.Error as error:

@@ -1,7 +1,7 @@
 """A history recorded while it happens, to be judged afterwards.
 
-Whoever records notes where the logs end after the writes that matter and what the view
-shows when it is looked at; what the query says of every base state is recomputed in the end, from the
+The recorder notes where the logs end after the writes that matter and what the view
+shows when it is looked at; what the query returns over every base state is recomputed in the end, from the
 rows of then with all later writes undone.
 
     >>> import everview, tempfile
@@ -99,7 +99,7 @@ class Recording:
         return [ObservedState(rows, frontier) for _, frontier, rows in self._seen]
 
     def base_states(self) -> list[BaseState]:
-        """What the query says of every base state that was noted, and of those that epochs claim."""
+        """What the query returns over every base state that was noted, and of those that epochs claim."""
         found = dict.fromkeys([*self._frontiers, *(frontier for _, frontier, _ in self._seen)])
         ordered = sorted(found, key=lambda frontier: sum(frontier.values()))
         snapshot, definitions = self._kept.opened()

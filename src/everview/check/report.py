@@ -1,6 +1,6 @@
 """What verifying found, view by view.
 
-A report says of every view whether it is what its query says of the base rows at one
+A report records of every view whether it is what its query returns over the base rows at one
 frontier, counts the rows that are not, and names the first of them.
 
     >>> from everview.check.report import Difference, Report, Verdict, ViewReport
@@ -27,12 +27,12 @@ from everview.errors import UnknownObjectError
 
 
 class Verdict(enum.StrEnum):
-    """What can be said of a view."""
+    """What is known of a view."""
 
     RIGHT = "right"
     WRONG = "wrong"
     UNDECIDED = "undecided"
-    """It could not be recomputed, or differs only in what SQL leaves open; the reason says which."""
+    """It could not be recomputed, or differs only in what SQL leaves open; the reason is given."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Difference:
     shown: Mapping[str, Any] | None = None
     """What the view shows: of a differing row the columns that differ. None where it is missing."""
     expected: Mapping[str, Any] | None = None
-    """What the query says. None where the row is extra."""
+    """What the query returns. None where the row is extra."""
 
     def __str__(self) -> str:
-        said = f"{self.kind} {_words(self.key)}".rstrip()
+        text = f"{self.kind} {_words(self.key)}".rstrip()
         if self.kind == "differing":
-            return f"{said}: shows {_words(self.shown)}, should be {_words(self.expected)}"
+            return f"{text}: shows {_words(self.shown)}, should be {_words(self.expected)}"
         other = {name: value for name, value in (self.shown or self.expected or {}).items() if name not in self.key}
-        return f"{said}: {_words(other)}" if other else said
+        return f"{text}: {_words(other)}" if other else text
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ViewReport:
         counts = f"{self.rows} rows"
         if self.verdict is not Verdict.RIGHT:
             counts += f", {self.missing} missing, {self.extra} extra, {self.differing} differing"
-        counts += f", {self.set_aside} set aside" if self.set_aside else ""
+        counts += f", {self.set_aside} quarantined" if self.set_aside else ""
         of = f" (of {', '.join(self.views)})" if self.views else ""
         lines = [f"{self.kind} {self.name}{of}: {self.verdict} at epoch {self.epoch} ({self.frontier}): {counts}"]
         lines += [f"  {self.reason}"] if self.reason else []

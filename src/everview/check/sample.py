@@ -59,7 +59,7 @@ class _Sampled:
     relation: Relation
     pools: list[pa.Array]
     key: list[int]
-    """The places of the key's columns; none where rows are told apart by nothing that is seen."""
+    """The places of the key's columns; none where rows are distinguished by nothing that is seen."""
     firsts: dict[int, np.ndarray]
     """Of each of the key's columns, for each value the number of the first one that equals it."""
     near: int
@@ -103,7 +103,7 @@ class _Sampled:
         return self.keyed(row, self.made)
 
     def keyed(self, numbers: Sequence[int], number: int) -> tuple[object, tuple[int, ...]]:
-        """A row with what tells it apart from others."""
+        """A row with what distinguishes it from others."""
         row = [
             int(self.firsts[place][value]) if place in self.firsts and value >= 0 else value
             for place, value in enumerate(numbers)

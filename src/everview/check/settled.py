@@ -9,11 +9,11 @@ behind every order that does not name it, and the recomputation has the same ans
     SELECT g, first(x) FROM t GROUP BY g           SELECT t.g, first(t.x ORDER BY t.id) FROM t GROUP BY t.g
     row_number() OVER (ORDER BY x)                 row_number() OVER (ORDER BY t.x, t.id)
 
-The rows of a SELECT are told apart by the keys of what it reads, those of a grouped one by the group's
+The rows of a SELECT are distinguished by the keys of what it reads, those of a grouped one by the group's
 columns, those of DISTINCT and of set operations by what they show. A subquery passes its key on in
-columns of its own. Which key that is cannot always be said from the text (of several sources, of UNION
+columns of its own. Which key that is cannot always be derived from the text (of several sources, of UNION
 ALL, of lists, of a view whose key is not among its columns): then the order stays as near as it can be
-said, and :attr:`Settled.doubts` says where, for the rows at a tie may be others.
+said, and :attr:`Settled.doubts` lists where, for the rows at a tie may be others.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _Settling:
             return False
         return self._sure
 
-    # -------------------------------------------------------------- what tells rows apart
+    # -------------------------------------------------------------- what distinguishes rows
 
     def _rows(self, query: exp.Query) -> list[exp.Expr]:
         distinct = query.args.get("distinct")
@@ -182,7 +182,7 @@ class _Settling:
     def _call(self, call: exp.Expr, keys: Sequence[exp.Expr]) -> None:
         """Append to the ORDER BY inside a call. With DISTINCT only the values themselves can order it."""
         if isinstance(call, exp.AnyValue) and isinstance(call.parent, exp.IgnoreNulls):
-            call = call.parent  # sqlglot says of any_value what it does anyway
+            call = call.parent  # sqlglot writes out for any_value what it does anyway
         distinct, order = call.find(exp.Distinct), call.find(exp.Order)
         text = to_sql(call)
         if isinstance(call.parent, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or not text.endswith(")"):

@@ -1,9 +1,9 @@
-"""What maintenance remembers, against the same built anew.
+"""What maintenance remembers, against the same rebuilt.
 
 Every state of a group is compared with the one that its own steps leave over the base rows
 of the same frontier (:mod:`everview.maintain.shadow`), in a store beside that is thrown away.
 
-This shares the steps with maintenance, for nobody else knows what a state should hold: it is an addition
+This shares the steps with maintenance, for nothing else defines what a state should hold: it is an addition
 to recomputing views, not a part of it. It finds damage before it shows in a view.
 """
 
@@ -23,7 +23,7 @@ from everview.store.contract import Commit, Snapshot
 
 
 def verify_states(kept: ShownViews, names: Sequence[str] = (), samples: int = SAMPLES) -> Report:
-    """Compare the states that the views with these names need, or all. Each group is built anew in this
+    """Compare the states that the views with these names need, or all. Each group is rebuilt in this
     process: that takes as long as building its views."""
     for attempt in range(ATTEMPTS):
         snapshot, definitions = kept.opened()

@@ -1,7 +1,7 @@
 """A query that leaves out what has no value, as views do.
 
 A view goes on without the rows for which an expression has no value, where a query as a
-whole fails, so every SELECT is told to pass only rows over whose expressions TRY finds no error.
+whole fails, so every SELECT passes only rows over whose expressions TRY finds no error.
 
 ::
 

@@ -1,7 +1,7 @@
 """What a view's query is for DuckDB, from what is recorded of the view alone.
 
 The recorded text is what is asked, and only where Everview means more than DuckDB does
-(TUMBLE, WITH TIES, orders left open, exact sums) is it asked as a checked tree in which that is said.
+(TUMBLE, WITH TIES, nondeterministic orderings, exact sums) is it asked as a checked tree in which that is written out.
 
 | the query | is asked |
 |---|---|
@@ -80,7 +80,7 @@ class ViewQuery:
 
     @property
     def key(self) -> tuple[str, ...] | None:
-        """What tells the rows of the answer apart; None where that is not shown."""
+        """What distinguishes the rows of the answer; None where that is not shown."""
         if isinstance(self.one, ViewDefinition):
             return None if self.one.bag else self.one.key
         return None
@@ -92,7 +92,7 @@ class ViewQuery:
 
     @property
     def is_words_only(self) -> bool:
-        """Whether nothing but the words says what the view is."""
+        """Whether only the user's words define what the view is."""
         return isinstance(self.one, ViewDefinition) and bool(self.one.verbatim)
 
     @cached_property

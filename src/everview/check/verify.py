@@ -1,11 +1,11 @@
 """Views against their queries, while the store goes on.
 
-One snapshot says what every view shows and at which frontier its group is, the base rows
-of that frontier are the snapshot's with later writes undone, and each view is what its query says of them.
+One snapshot holds what every view shows and at which frontier its group is, the base rows
+of that frontier are the snapshot's with later writes undone, and each view is what its query returns over them.
 
 Nothing waits: views are maintained and rows are written meanwhile. Nothing of the plans or of the steps
 that maintain the views is used, so a mistake there is not repeated here; how stored records become rows
-is told by whoever asks (:class:`ShownViews`).
+comes from the caller (:class:`ShownViews`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from everview.store.contract import Snapshot, Store, Table
 SAMPLES = 20
 """Differences of each kind that are named."""
 ATTEMPTS = 20
-"""Snapshots that are tried where views are defined anew meanwhile, or where logs tell no old rows."""
+"""Snapshots that are tried where views are redefined meanwhile, or where logs have no before-images."""
 
 
 class ShownViews(Protocol):

@@ -98,7 +98,7 @@ def own_part(
     whole: MaintenancePlan, names: Sequence[str], held: BoundPlan | None
 ) -> tuple[MaintenancePlan, dict[str, StateTable]]:
     """The part of a group's next plan that a build runs, and the tables of the group that it writes
-    into: those whose records are told apart by members, of which the group has none of the build's.
+    into: those whose records are distinguished by members, of which the group has none of the build's.
     Where the group has some of the members, or holds less of each, the build takes them all."""
     known = {} if held is None else held.plan.by_fingerprint
     asked = set(names)

@@ -39,7 +39,7 @@ def asked(store: Store) -> dict[str, Frontier]:
 
 
 def answered(store: Store, group: str) -> None:
-    """Say that a group has been moved: nobody asks any more, unless for what is further still."""
+    """Remove the request for a group that has been moved, unless a reader asks for more."""
 
     def reached() -> bool:
         return asked(store).get(group, Frontier()) <= store.views.committed(group).frontier
@@ -49,7 +49,7 @@ def answered(store: Store, group: str) -> None:
 
 
 SERVERS = 2
-"""As long as nobody has said anything."""
+"""The number until it is set."""
 _DOCUMENT = "setting/servers"
 
 
@@ -74,18 +74,18 @@ def require_servers(servers: int) -> int:
 
 
 def holder_of(store: Store) -> str:
-    """Who maintains the store: said by the one who does."""
+    """The process that maintains the store: asked by that process itself."""
     found = store.holder(LEASE)
     assert found is not None, "only who holds the lease has others work for it"
     return found
 
 
 def require_holder(store: Store, holder: str) -> None:
-    """Refuse to go on for somebody who does not maintain the store any more."""
+    """Refuse to go on for a process that does not maintain the store any more."""
     found = store.holder(LEASE)
     if found != holder:
         raise StaleEpochError(
             f"the stream was started by {holder}, which does not maintain the store any more",
-            detail=f"{found} does" if found else "nobody does",
+            detail=f"{found} does" if found else "no process does",
             hint="a server in a container must see the processes of its clients: then it knows who is there",
         )

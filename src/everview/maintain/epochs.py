@@ -26,7 +26,7 @@ from everview.operators.runner import Outcome
 from everview.store.contract import Begun, Commit, Damage, Snapshot, Store
 
 OPERATIONS = 100_000
-"""Log entries that an epoch takes at most, unless told otherwise."""
+"""Log entries that an epoch takes at most, by default."""
 BYTES = 1 << 27
 """Bytes of the logs that it takes at most, however few entries they are: what it holds in memory is a
 multiple of that."""
@@ -74,9 +74,9 @@ class Epochs:
         return self.run(self.store.views.begin(group, frontier, task.to_bytes()))
 
     def fence(self, group: str, plan: str) -> None:
-        """Let nobody begin an epoch that was planned before now, however long ago: an epoch without work is
+        """Refuse every epoch that was planned before now, however long ago: an epoch without work is
         committed, of which there are no figures, and their base is not the group's any more. Where an epoch is
-        under way, its commit does the same. ``plan`` is for whoever finds the fence half done."""
+        under way, its commit does the same. ``plan`` is for the process that finds the fence half done."""
         views = self.store.views
         reached = views.committed(group)
         task = EpochTask(plan, chunk=Chunk(None), begun=time.time()).to_bytes()
@@ -124,13 +124,12 @@ def begin_next(
     alone: Callable[[], bool] = bool,
 ) -> Begun | None:
     """The epoch of the group's stream that is under way, or the next one, begun now; None where there is
-    nothing to do, also while somebody else does an epoch of the group. ``alone`` is asked after the frontier
+    nothing to do, also while another process does an epoch of the group. ``alone`` is asked after the frontier
     is chosen whether the logs must be read in one place.
 
-    Whoever gives the group another plan commits an epoch, with views that come one that makes them the
-    group's own, with views that go a fence. We look at the group's base first, then whether somebody is
-    about to give it a plan, then at the plan. So one that was replaced since we looked is not begun, however
-    late we are: its base is not the group's any more."""
+    The process that gives the group another plan commits an epoch: the one that adopts views where views join, a
+    fence where views go. Here the group's base is read first, then whether views are joining, then the plan. So a plan
+    that was replaced since then is not begun, however late this process is: its base is not the group's any more."""
     if store.views.begun(group) is not None:
         return streamed(store, group)
     base = store.views.committed(group).epoch
@@ -156,8 +155,8 @@ def begin_next(
 
 
 def streamed(store: Store, group: str) -> Begun | None:
-    """The epoch under way that is for the group's stream. One that somebody does beside the stream (a build
-    that brings the group to where it is, and joins it) is none of its business: a batch that was planned
+    """The epoch under way that is for the group's stream. One that is done beside the stream (a build
+    that brings the group to where it is, and joins it) is not for the stream: a batch that was planned
     before has nothing of it."""
     begun = store.views.begun(group)
     return begun if begun is not None and EpochTask.from_bytes(begun.plan).streamed else None

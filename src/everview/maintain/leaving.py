@@ -4,7 +4,7 @@ State under a prefix of its own goes when the plan that had it is replaced, whol
 tables are marked in the catalog and go when no plan names them any more.
 
 A drop belongs to no epoch. It is done when the plan without it is recorded and no epoch of an older
-one is under way; until then a document says that there is something to drop
+one is under way; until then a document records that there is something to drop
 (:func:`~everview.maintain.plans.left_document`), so one that was interrupted is done again.
 """
 
@@ -21,7 +21,7 @@ from everview.store.contract import StateTable, Store
 
 def drop_gone(store: Store, last: BoundPlan, now: BoundPlan | None, kept: Collection[int]) -> None:
     """Remove what the last plan's steps keep under prefixes of their own and the next one's do not:
-    in tables that stay, because the next plan or somebody else (``kept``, ids) writes there."""
+    in tables that stay, because the next plan or a build (``kept``, ids) writes there."""
     stay = set(kept) | (set() if now is None else {table.id for table in now.states.values()})
     known = {} if now is None else now.plan.by_fingerprint
     quarantine = last.states[QUARANTINE]

@@ -1,6 +1,6 @@
 """The maintainer: everything that keeps the views of a store up to date, in this process.
 
-Whoever holds the store's lease finishes what was begun, builds what is new, follows
+The process that holds the store's lease finishes what was begun, builds what is new, follows
 what was dropped, and takes every group to where the logs end.
 
 The same lease guards a pipeline on Spark, and epochs are the same, so the two take turns: each goes
@@ -57,7 +57,7 @@ class Maintainer:
 
     @contextmanager
     def lease(self, wait: float | None = 0) -> Iterator[Maintainer]:
-        """Be the one who maintains the store's views."""
+        """Be the maintainer of the store's views."""
         with self.store.lease(LEASE, wait):
             yield self
 
@@ -83,7 +83,7 @@ class Maintainer:
         return self._known[1]
 
     def recover(self, deadline: float | None = None) -> None:
-        """Finish every epoch that somebody began and did not end, and every joining. The epochs of
+        """Finish every epoch that another process began and did not end, and every joining. The epochs of
         builds are theirs to finish."""
         rounds = Rounds("epochs that another process began are not finished yet", deadline)
         for group in self.catalog.groups():
@@ -93,7 +93,7 @@ class Maintainer:
             self.builder.join(build, deadline)
 
     def finish(self, group: str) -> bool:
-        """Do the epoch of a group that is under way, whoever began it; whether there was one."""
+        """Do the epoch of a group that is under way; whether there was one."""
         return finish_begun(self.epochs, group)
 
     def advance(
@@ -144,7 +144,7 @@ class Maintainer:
             rounds.changed((build, own, standing(self.store, [build.target])))
 
     def _unbuilt(self) -> str:
-        """What is not built yet, for the error of whoever waits for it."""
+        """What is not built yet, for the error of the caller that waits for it."""
         ids = {id for build in self.builder.builds() for id, _ in build.views}
         ids |= {one.id for found in self.builder.waiting().values() for one in found}
         names = sorted(one.name for one in self.catalog.definitions().maintained() if one.id in ids)
@@ -221,7 +221,7 @@ class Maintainer:
             self.epochs.fence(group, left[0] if last is None else last[0])
         begun = self.store.views.begun(group)
         if begun is not None and not is_there:
-            self.store.views.commit(group, begun.epoch)  # nobody finishes the epochs of a group that is gone
+            self.store.views.commit(group, begun.epoch)  # no process finishes the epochs of a group that is gone
         elif begun is not None and EpochTask.from_bytes(begun.plan).plan in left:
             return False
         for digest in left:
@@ -237,7 +237,7 @@ class Maintainer:
     # -------------------------------------------------------------- what is left over
 
     def tidy(self) -> None:
-        """Remove the rows of what was dropped, and plans that nobody runs any more."""
+        """Remove the rows of what was dropped, and plans that no epoch runs any more."""
         for group in self.plans.groups():
             self.plan_of(group)
         used = self._of_builds()
@@ -256,7 +256,7 @@ class Maintainer:
         self.plans.sweep(build.plan for build in self.builder.builds())
 
     def trim(self) -> None:
-        """Forget what nobody needs of the logs; the rest of much is for the next time."""
+        """Forget what no group needs of the logs; the rest of much is for the next time."""
         for _ in range(TURNS):
             if not self.trimmer.turn():
                 break

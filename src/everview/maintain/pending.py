@@ -6,10 +6,10 @@ written, and what comes out is laid over the rows that are there.
 ::
 
     committed rows at frontier C        {a: 1, b: 2}
-    the logs from C to F say            b → 3, c → 4
+    the logs from C to F hold           b → 3, c → 4
     laid over                           {a: 1, b: 3, c: 4}        what the epoch to F will commit
 
-It goes the other way round as well, where the logs tell what writes found: from the rows at C back to
+It goes the other way round as well, where the logs have before-images: from the rows at C back to
 what they were at an earlier frontier. That is how a version that is no longer kept is read.
 
 No step of another view is run: the plan is cut down to the view, of a family to its member. It costs
@@ -123,7 +123,7 @@ class Pending:
         if not self._store.log.guarantees.before_images:
             raise DefinitionError(
                 f"earlier rows of view {view} cannot be computed",
-                detail="the logs of this store do not tell what writes found",
+                detail="the logs of this store have no before-images",
                 hint="make the store with before_images=True",
             )
         commit = snapshot.committed(group)

@@ -55,7 +55,7 @@ class Plans:
         self.store = store
         self.catalog = catalog
         self._inputs: dict[object, ViewInput] = {}
-        self._told: dict[object, ViewInput] = {}
+        self._created: dict[object, ViewInput] = {}
         self._alike: set[object] = set()
         """Templates whose views compile to the same when they are created and from their records."""
         self._planned: tuple[object, MaintenancePlan, Sequence[ViewInput]] | None = None
@@ -88,16 +88,16 @@ class Plans:
     def learn(self, one: Maintained, compiled: ViewInput) -> None:
         """What a view compiled to when it was created. That is used where a view of the same template
         was found to compile to the same from its record: a plan must be the same in every process."""
-        self._told[_meaning(one)] = compiled
+        self._created[_meaning(one)] = compiled
 
     def _input(self, one: Maintained, definitions: Definitions) -> ViewInput:
         meaning = _meaning(one)
         found = self._inputs.get(meaning)
         if found is None:
-            told = self._told.pop(meaning, None)
-            shape = None if told is None else (told.template[0], told.order)
-            found = told if told is not None and shape in self._alike else self._compiled(one, definitions)
-            if told == found:
+            created = self._created.pop(meaning, None)
+            shape = None if created is None else (created.template[0], created.order)
+            found = created if created is not None and shape in self._alike else self._compiled(one, definitions)
+            if created == found:
                 self._alike.add(shape)
             self._inputs[meaning] = found
         return found
@@ -191,7 +191,7 @@ class Plans:
         return None
 
     def group_document(self, group: str, digest: str, since: int | None = None) -> bytes:
-        """Of a group's next plan. ``since``: the epoch from which on its tables hold what it says;
+        """Of a group's next plan. ``since``: the epoch from which on its tables hold the views;
         None: they are those of the plan before."""
         known = self._history(group)
         if since is None:
@@ -218,7 +218,7 @@ class Plans:
         return [] if recorded is None else [(digest, since) for digest, since in json.loads(recorded)]
 
     def pause(self, group: str) -> None:
-        """Let nobody begin an epoch of the group, until :meth:`resume`."""
+        """Refuse to begin epochs of the group, until :meth:`resume`."""
         commit(self.store, lambda _: ({PAUSES + group: b"{}"}, ()))
 
     def resume(self, group: str | None = None) -> None:
@@ -253,12 +253,12 @@ def _meaning(one: Maintained) -> object:
 
 
 def left_document(group: str, digest: str) -> str:
-    """What says that a group has left a plan."""
+    """The name of the document that records that a group has left a plan."""
     return f"{LEFT}{group}/{digest}"
 
 
 def commit(store: Store, changes: Callable[[int], tuple[Mapping[str, bytes], Collection[str]]]) -> None:
-    """Write documents, again if somebody else wrote others in between."""
+    """Write documents, again if another process wrote others in between."""
     rounds = Rounds("documents of the store cannot be written")
     while True:
         counter = store.metadata.version()
@@ -272,7 +272,7 @@ def commit(store: Store, changes: Callable[[int], tuple[Mapping[str, bytes], Col
 
 
 def _decode(digest: str, recorded: bytes) -> BoundPlan:
-    """A plan of the very bytes that its digest says."""
+    """The plan, if its bytes have this digest."""
     try:
         content = zlib.decompress(recorded)
         if hashlib.blake2b(content, digest_size=DIGEST).hexdigest() != digest:

@@ -1,7 +1,7 @@
-"""All that is set aside in a group: what views lack, and why.
+"""All that is quarantined in a group: what views lack, and why.
 
 Rows, groups and partitions without a value are recorded beside the views, log entries
-that cannot be read in the catalog, and both are told here in the same words.
+that cannot be read in the catalog, and both are listed here in the same form.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SetAside:
     what: str
     """``row``, ``group``, ``partition``, ``pair``: it has no value; ``log entry``: it cannot be read."""
     values: Mapping[str, Any]
-    """The columns that say which one, as texts."""
+    """The columns that identify it, as texts."""
     reason: str
     construct: str
     """The expression without a value, or the table of the log entry."""

@@ -1,4 +1,4 @@
-"""Views that are built anew because their state is damaged, while everybody goes on reading them.
+"""Views that are rebuilt because their state is damaged, while readers go on reading them.
 
 A rebuild is a build of views that are there already; it makes every state below them again
 in tables of its own, and on joining those take the place of the group's, in one epoch.
@@ -36,27 +36,27 @@ from everview.store.ragged import BINARY
 
 REBUILDS = "maintenance/rebuild/"
 PREFIX = 8 + len(NOBODY)
-"""Bytes of the key of what is set aside that name the step and the member."""
+"""Bytes of the key of what is quarantined that name the step and the member."""
 
 
 def rebuild_document(id: int) -> str:
-    """What says that a view or index is to be built anew."""
+    """The name of the document that asks for a view or index to be rebuilt."""
     return f"{REBUILDS}{id}"
 
 
 def ask_rebuild(store: Store, ids: Iterable[int]) -> None:
-    """Ask that views and indexes are built anew."""
+    """Ask that views and indexes are rebuilt."""
     documents = {rebuild_document(id): b"{}" for id in ids}
     commit(store, lambda _: (documents, ()))
 
 
 def asked_rebuilds(store: Store) -> set[int]:
-    """The ids of the views and indexes that are to be built anew."""
+    """The ids of the views and indexes that are to be rebuilt."""
     return {int(name.removeprefix(REBUILDS)) for name in store.metadata.documents(REBUILDS)[1]}
 
 
 def to_rebuild(store: Store, definitions: Definitions) -> list[Maintained]:
-    """The views and indexes that are to be built anew. What is gone or being built needs no rebuild
+    """The views and indexes that are to be rebuilt. What is gone or being built needs no rebuild
     any more."""
     asked = asked_rebuilds(store)
     if not asked:
@@ -69,7 +69,7 @@ def to_rebuild(store: Store, definitions: Definitions) -> list[Maintained]:
 
 
 def is_rebuilt(store: Store, definitions: Definitions, group: str) -> bool:
-    """Whether all views of a group are to be built anew, so that nothing of its state is kept."""
+    """Whether all views of a group are to be rebuilt, so that nothing of its state is kept."""
     asked = asked_rebuilds(store)
     if not asked:
         return False
@@ -98,7 +98,7 @@ def rebuilt_states(own: BoundPlan, last: BoundPlan) -> dict[str, StateTable]:
 
 
 def replace_quarantine(store: Store, target: StateTable, begun: Begun, own: BoundPlan) -> None:
-    """In the epoch in which a build joins: what its steps have set aside is all that they set aside in the
+    """In the epoch in which a build joins: what its steps have quarantined is all that they quarantined in the
     group, also where the group had it under fewer columns. What was known keeps the epoch in which it came."""
     views = store.views
     source = own.states[QUARANTINE]
@@ -129,9 +129,14 @@ def _prefixes(plan: MaintenancePlan) -> Iterator[bytes]:
 
 
 def _alike(one: bytes, other: bytes) -> bool:
-    """Whether two records say the same, whenever it came."""
+    """Whether two records hold the same, whenever they were written."""
     try:
-        (count, said), (again, saying) = recorded(one), recorded(other)
+        (count, row), (other_count, other_row) = recorded(one), recorded(other)
     except (ValueError, TypeError, KeyError):
         return False
-    return (count, said.what, said.values, said.reason) == (again, saying.what, saying.values, saying.reason)
+    return (count, row.what, row.values, row.reason) == (
+        other_count,
+        other_row.what,
+        other_row.values,
+        other_row.reason,
+    )

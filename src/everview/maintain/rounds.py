@@ -10,12 +10,12 @@ deadline is over, or when a round has left everything as an earlier one had.
         work()
         rounds.changed(state())     # the round must have led to a state that no earlier round led to
     while another_process_works():
-        rounds.pause(0.005)         # the round waits for somebody else, until the deadline
+        rounds.pause(0.005)         # the round waits for another process, until the deadline
 
 The maintainer decides by what the store holds, so from a state that comes again it would go on as before:
 that is a loop without an end, found after one turn of it. How long a round takes does not matter.
 
-Deadlines are times of :func:`time.monotonic`; None: there is none. They are looked at between two epochs.
+Deadlines are times of :func:`time.monotonic`; None: there is none. They are checked between two epochs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def deadline_in(timeout: float | None) -> float | None:
 
 
 class Rounds:
-    """The rounds of one loop. For the error that ends it, ``waits_for`` says what is not done yet, and ``why``
-    who does it."""
+    """The rounds of one loop. For the error that ends it, ``waits_for`` is what is not done yet, and ``why``
+    explains who does it."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Rounds:
         self._seen.add(state)
 
     def pause(self, seconds: float) -> None:
-        """Wait a moment for what somebody else does, but not past the deadline."""
+        """Wait a moment for what another process does, but not past the deadline."""
         self.check()
         time.sleep(seconds if self._deadline is None else max(0.0, min(seconds, self._deadline - time.monotonic())))
 

@@ -1,10 +1,10 @@
-"""The states of a group built anew in a store of their own, and compared with those that are kept.
+"""The states of a group rebuilt in a store of their own, and compared with those that are kept.
 
 A state is a function of the base rows, whatever the order they came in, so the same plan
 over the rows of one frontier, in an empty store, leaves the states that the group should have.
 
-What maintenance remembers (PRE-AGGREGATION, REVERSE-JOIN, …) is nobody's query, so the steps that keep
-it are the only ones who can say what it should be. That makes this another kind of check than
+What maintenance remembers (PRE-AGGREGATION, REVERSE-JOIN, …) is the answer to no query, so only the steps that keep
+it define what it should be. That makes this another kind of check than
 recomputing a view by its query: it finds what was lost, torn or damaged, not a step that is wrong.
 
 Records are compared by their bytes, bags by their entries and counts: how a bag is cut into chunks
@@ -116,7 +116,7 @@ class Shadow:
 
     def compared(self, snapshot: Snapshot, samples: int) -> Iterator[StateFound]:
         """How the states that a snapshot holds differ from these, state by state; views' own tables and
-        what is set aside among them."""
+        what is quarantined among them."""
         epoch = snapshot.committed(self._group).epoch
         with self._store.snapshot() as own:
             sides = _Sides(snapshot, epoch, own, own.committed(self._group).epoch, samples)
@@ -124,13 +124,13 @@ class Shadow:
                 for state in step.states:
                     found = StateFound(_title(step, state), self._bound.plan.users[step.fingerprint])
                     table = self._bound.states[state.fingerprint]
-                    told = _Told(self._bound, step, state, table)
+                    listed = _StateRows(self._bound, step, state, table)
                     if state.shape is Shape.RECORD:
-                        sides.records(table, found, told)
+                        sides.records(table, found, listed)
                     else:
-                        sides.bags(table, found, told)
+                        sides.bags(table, found, listed)
                     yield found
-            found = StateFound("SET ASIDE", tuple(sorted(self._bound.plan.by_name)))
+            found = StateFound("QUARANTINED", tuple(sorted(self._bound.plan.by_name)))
             sides.records(self._bound.states[QUARANTINE], found, _Aside())
             yield found
 
@@ -149,22 +149,22 @@ class _Sides:
     own_epoch: int
     samples: int
 
-    def records(self, table: StateTable, found: StateFound, told: _Told | _Aside) -> None:
+    def records(self, table: StateTable, found: StateFound, listed: _StateRows | _Aside) -> None:
         for keys, values in _pages(self.kept, table, self.kept_epoch):
             found.rows += len(keys)
             should = self.own.read(table, keys, self.own_epoch)
             absent = should.is_null()
-            other = pc.fill_null(pc.not_equal(told.essence(values), told.essence(should)), False)
-            found.extra += self._tell(found, told, "extra", absent, keys, values, None)
-            found.differing += self._tell(found, told, "differing", other, keys, values, should)
+            other = pc.fill_null(pc.not_equal(listed.essence(values), listed.essence(should)), False)
+            found.extra += self._list(found, listed, "extra", absent, keys, values, None)
+            found.differing += self._list(found, listed, "differing", other, keys, values, should)
         for keys, values in _pages(self.own, table, self.own_epoch):
             absent = self.kept.read(table, keys, self.kept_epoch).is_null()
-            found.missing += self._tell(found, told, "missing", absent, keys, None, values)
+            found.missing += self._list(found, listed, "missing", absent, keys, None, values)
 
-    def _tell(
+    def _list(
         self,
         found: StateFound,
-        told: _Told | _Aside,
+        listed: _StateRows | _Aside,
         kind: str,
         mask: pa.Array,
         keys: Bytes,
@@ -176,25 +176,25 @@ class _Sides:
         if count and room > 0:
             chosen = pa.array(np.flatnonzero(mask.to_numpy(zero_copy_only=False))[:room])
             parts = [None if values is None else values.take(chosen) for values in (shown, expected)]
-            found.first += told.records(kind, keys.take(chosen), *parts)
+            found.first += listed.records(kind, keys.take(chosen), *parts)
         return int(count)
 
-    def bags(self, table: StateTable, found: StateFound, told: _Told) -> None:
+    def bags(self, table: StateTable, found: StateFound, listed: _StateRows) -> None:
         after: bytes | None = None
         while len(keys := self.kept.bag_keys(table, self.kept_epoch, _BAGS, after)):
             after = keys[-1].as_py()
             shown = self.kept.read_bags(table, keys, self.kept_epoch)
             found.rows += len(shown.keys)
-            self._bags(found, told, shown, self.own.read_bags(table, keys, self.own_epoch))
+            self._bags(found, listed, shown, self.own.read_bags(table, keys, self.own_epoch))
         after = None
         while len(keys := self.own.bag_keys(table, self.own_epoch, _BAGS, after)):
             after = keys[-1].as_py()
             lost = keys.filter(self.kept.bag_ends(table, keys, self.kept_epoch)[0].is_null())
             if len(lost):
                 nothing = BagRows(lost[:0], lost[:0], pa.array([], pa.int64()))
-                self._bags(found, told, nothing, self.own.read_bags(table, lost, self.own_epoch))
+                self._bags(found, listed, nothing, self.own.read_bags(table, lost, self.own_epoch))
 
-    def _bags(self, found: StateFound, told: _Told, shown: BagRows, should: BagRows) -> None:
+    def _bags(self, found: StateFound, listed: _StateRows, shown: BagRows, should: BagRows) -> None:
         mine, theirs = _names(shown), _names(should)
         at = pc.index_in(mine, value_set=theirs)
         counts = should.counts.take(at)
@@ -209,7 +209,7 @@ class _Sides:
             room = self.samples - sum(one.kind == kind for one in found.first)
             if count and room > 0:
                 chosen = pa.array(np.flatnonzero(mask.to_numpy(zero_copy_only=False))[:room])
-                found.first += told.rows(kind, rows, chosen, other)
+                found.first += listed.rows(kind, rows, chosen, other)
 
 
 def _pages(reader: Snapshot, table: StateTable, epoch: int) -> Iterator[tuple[Bytes, Bytes]]:
@@ -220,7 +220,7 @@ def _pages(reader: Snapshot, table: StateTable, epoch: int) -> Iterator[tuple[By
 
 
 def _names(rows: BagRows) -> Bytes:
-    """What tells rows of bags apart: length of the key, key, entry."""
+    """What distinguishes rows of bags: length of the key, key, entry."""
     sizes = column_of(lengths(rows.keys).astype(">u4").tobytes(), 4 * np.arange(len(rows.keys) + 1))
     return glue(sizes, rows.keys, rows.entries)
 
@@ -228,7 +228,7 @@ def _names(rows: BagRows) -> Bytes:
 # ---------------------------------------------------------------- in words
 
 
-class _Told:
+class _StateRows:
     """Records and rows of bags of one state as columns that people read, as far as they decode."""
 
     def __init__(self, bound: BoundPlan, step: Step, state: State, table: StateTable) -> None:
@@ -298,7 +298,7 @@ class _Told:
 
 
 class _Aside:
-    """Records of what is set aside: when it came is not compared."""
+    """Records of what is quarantined: when it came is not compared."""
 
     @staticmethod
     def essence(values: Bytes) -> Bytes:
@@ -312,10 +312,10 @@ class _Aside:
 
 def _aside(value: bytes) -> dict[str, Any]:
     try:
-        count, said = recorded(value)
+        count, row = recorded(value)
     except (ValueError, TypeError, EverviewError):
         return {"record": value.hex()}
-    return {"count": count, "what": said.what, **said.values, "reason": said.reason}
+    return {"count": count, "what": row.what, **row.values, "reason": row.reason}
 
 
 def _without_time(value: bytes) -> bytes:

@@ -5,7 +5,7 @@ then, so an epoch that takes in rows can be tried again and takes in the same.
 
     rows(F)  =  rows(now)  −  keys written in (F, now]  +  what the first of those writes found
 
-The log tells what a write found. It is kept as long as a build needs it.
+The log has the before-image of every write. It is kept as long as a build needs it.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def _with_images(table: Table, batches: Sequence[LogBatch]) -> Sequence[LogBatch
     if any(not batch.before_images for batch in batches):
         raise EpochError(
             f"the rows of table {table.name} at the frontier of an interrupted build are not known any more",
-            detail="its log does not tell what writes found",
-            hint="the build has to begin anew",
+            detail="its log has no before-images",
+            hint="the build has to restart",
         )
     return batches
 

@@ -1,6 +1,6 @@
 """What an epoch has to do, as it is recorded with its begin.
 
-An :class:`EpochTask` names a recorded plan and says what the epoch takes in: the log
+An :class:`EpochTask` names a recorded plan and what the epoch takes in: the log
 up to its frontier, and of a view that is being built also the next rows of a table.
 """
 
@@ -83,18 +83,18 @@ class EpochTask:
         return 0 if self.chunk is None or self.chunk.table is None else self.chunk.pieces
 
     def to_bytes(self) -> bytes:
-        said: dict[str, object] = {"format": _FORMAT, "plan": self.plan, "first": self.first, "alone": self.alone}
+        recorded: dict[str, object] = {"format": _FORMAT, "plan": self.plan, "first": self.first, "alone": self.alone}
         if self.chunk is not None:
-            said["chunk"] = chunk_to_json(self.chunk)
+            recorded["chunk"] = chunk_to_json(self.chunk)
         if self.adopted is not None:
-            said["adopted"] = [self.adopted.id, self.adopted.name, self.adopted.group]
+            recorded["adopted"] = [self.adopted.id, self.adopted.name, self.adopted.group]
         if self.begun is not None:
-            said["begun"] = self.begun
+            recorded["begun"] = self.begun
         if self.built is not None:
-            said["built"] = self.built
+            recorded["built"] = self.built
         if self.streamed:
-            said["streamed"] = True
-        return json.dumps(said).encode()
+            recorded["streamed"] = True
+        return json.dumps(recorded).encode()
 
     @staticmethod
     def from_bytes(recorded: bytes) -> EpochTask:
@@ -123,8 +123,8 @@ def chunk_to_json(chunk: Chunk) -> list[object]:
     return [chunk.table, _hex(chunk.after), _hex(chunk.upto), list(chunk.loaded), [cut.hex() for cut in chunk.cuts]]
 
 
-def chunk_from_json(said: list[object]) -> Chunk:
-    table, after, upto, loaded, cuts = said
+def chunk_from_json(recorded: list[object]) -> Chunk:
+    table, after, upto, loaded, cuts = recorded
     assert (table is None or isinstance(table, str)) and isinstance(loaded, list) and isinstance(cuts, list)
     return Chunk(table, _bytes(after), _bytes(upto), tuple(loaded), tuple(map(bytes.fromhex, cuts)))
 

@@ -1,7 +1,7 @@
-"""A view's plan tried out on rows that are nobody's.
+"""A view's plan tried out on rows that belong to no table.
 
 The plan that would maintain a view is run as it would be, epoch after epoch, over given rows in
-memory, and says what the view would show after each.
+memory, and returns what the view would show after each.
 
 What it reads is given as whole rows that come and go, so tables and views are the same here, and nothing of a
 store is touched.

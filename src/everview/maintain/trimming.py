@@ -1,4 +1,4 @@
-"""Logs that nobody needs any more are trimmed.
+"""Log entries that no group needs any more are trimmed.
 
 An entry of a log goes when every group and every build has passed it, and it is neither
 among the last operations nor among those of the last time that are kept for readers.
@@ -13,15 +13,15 @@ among the last operations nor among those of the last time that are kept for rea
 Who needs logs, and from where:
 
 - a group with views: from the frontier of its last epoch. One that lags (a lazy one, say) holds the
-  logs back for as long as it does, and one whose views are gone until nobody can begin an epoch of it;
+  logs back for as long as it does, and one whose views are gone until no process can begin an epoch of it;
 - a build: from the frontier of its last chunk; of its first one from that chunk's frontier, since a
   chunk that was interrupted takes in the rows as they were there, by undoing what was written since;
 - readers: subscribers, reads of an earlier epoch, snapshots that are compared with base rows. They
   hold nothing back. What is kept for them is a setting of the store (``SET GLOBAL
   log_retention_operations`` and ``log_retention_age``): by default the last million operations, and
-  whatever is younger than an hour. Who comes later is told so.
+  whatever is younger than an hour. A reader that comes later gets an error that explains it.
 
-The work is done in turns of bounded size by whoever maintains the store, so writers never wait for long.
+The work is done in turns of bounded size by the maintainer, so writers never wait for long.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def needed(store: Store, catalog: Catalog) -> dict[str, Frontier]:
 
 
 class Trimmer:
-    """Trims the logs of a store, a turn at a time, with so many seconds in between. For whoever holds the
+    """Trims the logs of a store, a turn at a time, with so many seconds in between. For the process that holds the
     store's lease."""
 
     def __init__(self, store: Store, catalog: Catalog, every: float = EVERY) -> None:
@@ -101,7 +101,7 @@ class Trimmer:
         if time.monotonic() < self._due:
             return False
         if not self._began:
-            self._store.log.trim(self._store.log.oldest())  # what somebody left who was killed
+            self._store.log.trim(self._store.log.oldest())  # what a killed process left
             self._began = True
         more = self._trim(retention_of(self._store))
         self._due = 0.0 if more else time.monotonic() + self._every
@@ -147,9 +147,9 @@ class KeptLogs:
 
     def __str__(self) -> str:
         """In a line; of those who need something, who needs most."""
-        said = f"{self.operations:,} operations are kept"
+        text = f"{self.operations:,} operations are kept"
         who, most = max(self.needed_by.items(), key=lambda one: one[1], default=("", 0))
-        return f"{said}, group {who} needs the last {most:,}" if most else said
+        return f"{text}, group {who} needs the last {most:,}" if most else text
 
 
 def kept(store: Store, catalog: Catalog) -> KeptLogs:

@@ -1,7 +1,7 @@
-"""Epochs that somebody began and did not end.
+"""Epochs that another process began and did not end.
 
 Before anything else is done with a group, the epoch that is under way in it is done; one that
-fails is in nobody's way where nothing of the group's state is kept.
+fails is closed where nothing of the group's state is kept.
 
 ::
 
@@ -11,7 +11,7 @@ fails is in nobody's way where nothing of the group's state is kept.
     all of its views are to be rebuilt            the epoch stays, and the rebuild closes it when it joins
     the group has no views, and none that join    the epoch is closed as it is
 
-So no epoch is waited for that nobody can do.
+So no process waits for an epoch that none can do.
 """
 
 from __future__ import annotations

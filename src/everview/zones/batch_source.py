@@ -1,6 +1,6 @@
 """Tables and views as Spark reads them: all of it at one frontier, in parts.
 
-The frontier is chosen once, by whoever plans the read, and every task gives the rows of
+The frontier is chosen once, when the read is planned, and every task gives the rows of
 its range of keys as they were there, however far the store has gone on meanwhile.
 
     >>> spark.dataSource.register(EverviewSource)                                    # doctest: +SKIP
@@ -188,8 +188,8 @@ class EverviewReader(DataSourceReader):
         if frontier != reached and not self._store.log.guarantees.before_images:
             raise SnapshotExpiredError(
                 f"{self._name} cannot be read at {frontier} any more",
-                detail="the logs of this store do not tell what writes found",
-                hint="make the store with before_images=True, or read while nobody writes",
+                detail="the logs of this store have no before-images",
+                hint="make the store with before_images=True, or read while no client writes",
             )
         return frontier
 
@@ -208,7 +208,7 @@ class EverviewReader(DataSourceReader):
     def _view_reader(self, view: ViewDefinition, epoch: int) -> ViewReader:
         bound = Plans(self._store, self._catalog).at(view.group, epoch)
         if bound is None or view.name not in bound.plan.by_name:
-            raise SnapshotExpiredError(f"view {view.name} was defined anew", hint="read it again")
+            raise SnapshotExpiredError(f"view {view.name} was redefined", hint="read it again")
         return ViewReader(bound, view.name)
 
     # -------------------------------------------------------------- in a task

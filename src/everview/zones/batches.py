@@ -1,6 +1,6 @@
 """Batches of the stream: what Spark calls when the source has begun an epoch.
 
-A batch brings descriptors of what to read, and the store says of which epoch, whatever
+A batch brings descriptors of what to read, and the store decides of which epoch, whatever
 Spark's number of the batch is; where no epoch of the stream is under way, this batch was committed before.
 
 In a session of this process Spark calls the pipeline itself. Through Spark Connect the function is

@@ -4,10 +4,10 @@ Spark's daemon forks a worker whenever a task finds none idle, and here it has i
 what our tasks need before it forks, so that a worker is there in milliseconds, not in seconds.
 
 Spark ends workers that were idle for a minute, so a pipeline that had nothing to do for a while
-starts all of them anew with its next epoch. Measured on two busy cores, that epoch took 5.1 s with
+restarts all of them with its next epoch. Measured on two busy cores, that epoch took 5.1 s with
 Spark's own daemon, 0.9 s with this one, where an epoch in warm workers took 0.4 s.
 
-What is imported leaves no thread behind that a fork would miss: Arrow's allocator starts its own anew.
+What is imported leaves no thread behind that a fork would miss: Arrow's allocator restarts its own.
 """
 
 from __future__ import annotations

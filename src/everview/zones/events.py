@@ -1,9 +1,9 @@
 """What happens in a store that is being maintained, in words and in figures.
 
-Whoever watches a store looks at it now and then, and is told what is new: epochs, builds,
-what was set aside.
+A watch reads a store now and then and returns what is new: epochs, builds,
+what was quarantined.
 
-All of it is read from the store, so it is the same whoever does the work. An event is one line for
+All of it is read from the store, so it is the same whichever process does the work. An event is one line for
 people, and one record for each thing that happened for programs.
 """
 
@@ -20,9 +20,9 @@ from everview.maintain.quarantine import SetAside, set_aside
 from everview.store.contract import Commit, Store
 
 SET_ASIDE = 1000
-"""Of what is set aside, so many of each kind are watched."""
+"""Of what is quarantined, so many of each kind are watched."""
 FIRST = 3
-"""So many of them are told in words."""
+"""So many of them are described in words."""
 
 Record = Mapping[str, object]
 
@@ -35,18 +35,18 @@ class Event:
     text: str
     records: tuple[Record, ...] = ({},)
     wrong: bool = False
-    """Whether somebody should look at it."""
+    """Whether an operator should look at it."""
 
 
 def failed(error: EverviewError, again: float | None = None) -> Event:
     """An error, and in how many seconds it is tried again, if it is."""
-    said = {"error": type(error).__name__, "message": error.message, "why": error.detail, "do": error.hint}
+    record = {"error": type(error).__name__, "message": error.message, "why": error.detail, "do": error.hint}
     text = f"error: {error}" if again is None else f"error: {error}\n  now: it is tried again in {again:g} s"
-    return Event("error", text, ({**said, "retry_in": again},), wrong=True)
+    return Event("error", text, ({**record, "retry_in": again},), wrong=True)
 
 
 class Watch:
-    """Looks at a store; the first look tells what comes after the watch began."""
+    """Watches a store; the first look returns what came after the watch began."""
 
     def __init__(self, store: Store, catalog: Catalog) -> None:
         self._store = store
@@ -56,7 +56,7 @@ class Watch:
         self._builds = {build.group: (build, self._names(build)) for build in builds_of(store)}
         self._lived = self._live()
         self._looked: dict[str, int] = {}
-        """Of each group the epoch after which it was last seen what is set aside."""
+        """Of each group the epoch after which it was last seen what is quarantined."""
         self._aside: set[tuple[object, ...]] = set()
         for _ in self._set_aside():
             pass
@@ -145,7 +145,7 @@ class Watch:
                 text = f"the build of {', '.join(names)} is given up: something of it was dropped or replaced"
                 yield Event("given up", text, ({"views": names, "group": build.target},))
 
-    # -------------------------------------------------------------- what is set aside
+    # -------------------------------------------------------------- what is quarantined
 
     def _set_aside(self) -> Iterator[Event]:
         for group in self._groups():
@@ -159,8 +159,8 @@ class Watch:
             self._aside = {one for one in self._aside if one[0] != group} | {(group, *_which(one)) for one in found}
             if new:
                 more = f"; and {len(new) - FIRST:,} more" if len(new) > FIRST else ""
-                text = f"set aside: {'; '.join(map(_told, new[:FIRST]))}{more}"
-                yield Event("set aside", text, tuple(map(_recorded, new)), wrong=True)
+                text = f"quarantined: {'; '.join(map(_told, new[:FIRST]))}{more}"
+                yield Event("quarantined", text, tuple(map(_recorded, new)), wrong=True)
 
 
 def _which(one: SetAside) -> tuple[object, ...]:

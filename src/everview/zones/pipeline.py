@@ -89,7 +89,7 @@ class Pipeline:
         self._checkpoint = None if checkpoint is None else str(checkpoint)
         self._wait = wait
         self._held = contextlib.ExitStack()
-        """What is given back at the end: the store, the lease, a checkpoint that nobody keeps."""
+        """What is given back at the end: the store, the lease, a checkpoint that is not kept."""
         self._maintainer: Maintainer | None = None
         self._epoch = threading.Lock()
         """Held while an epoch uses the store: Spark gives up waiting for us, we still run."""

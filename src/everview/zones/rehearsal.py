@@ -1,6 +1,6 @@
-"""An epoch for nobody, so that the first one that somebody waits for is not the first one.
+"""An epoch whose result no one reads, so that the first one that a user waits for is not the first one.
 
-Whoever stands by maintains a store of one row in a directory of its own, once, which starts all the
+A standby maintains a store of one row in a directory of its own, once, which starts all the
 processes and loads all the classes that taking over would otherwise wait for.
 """
 

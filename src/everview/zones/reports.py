@@ -1,7 +1,7 @@
-"""What tasks tell the driver: a few numbers, and what they could not evaluate.
+"""What tasks report to the driver: a few numbers, and what they could not evaluate.
 
 Each task returns one small report, and an epoch is committed only if the
-reports together say that every log entry between its frontiers, and every row that a build takes in, was
+reports together show that every log entry between its frontiers, and every row that a build takes in, was
 read exactly once.
 
 Of data a report holds only the rows that have no value: equal ones of several tasks are one record of
@@ -48,7 +48,7 @@ class TaskReport:
                 "damaged": [[str(d.position), d.table, d.reason] for d in self.damaged],
                 "counts": self.counts,
                 "seconds": self.seconds,
-                "set aside": self.set_aside,
+                "quarantined": self.set_aside,
                 "updates": self.updates,
                 "spans": [[stage, span.tasks, span.began, span.ended] for stage, span in self.spans],
                 "pieces": self.pieces,
@@ -63,7 +63,7 @@ class TaskReport:
             tuple(Damage(Position.parse(position), table, reason) for position, table, reason in plain["damaged"]),
             plain["counts"],
             plain["seconds"],
-            plain["set aside"],
+            plain["quarantined"],
             plain["updates"],
             tuple((stage, Span(*times)) for stage, *times in plain["spans"]),
             tuple(plain["pieces"]),
@@ -89,7 +89,7 @@ class EpochReport:
 
 
 def total(reports: Iterable[TaskReport]) -> TaskReport:
-    """The reports of all tasks as one, but for what each set aside and changed in views."""
+    """The reports of all tasks as one, but for what each quarantined and changed in views."""
     slices: list[Slice] = []
     damaged: list[Damage] = []
     counts: Counter[str] = Counter()

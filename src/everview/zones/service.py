@@ -1,7 +1,7 @@
 """A store maintained as a service: from a command to a signal.
 
-The service waits until nobody else maintains the store, maintains it on Spark or by a
-thread of this process until it is error_of to stop, and then ends between two epochs.
+The service waits until no other process maintains the store, maintains it on Spark or by a
+thread of this process until it is stopped, and then ends between two epochs.
 
 ::
 
@@ -11,7 +11,7 @@ thread of this process until it is error_of to stop, and then ends between two e
 
 Who waits for as long as it takes stands by: it has Spark running, so that taking over takes seconds less.
 
-What it does is error_of as events (:mod:`everview.zones.events`).
+What it does is reported as events (:mod:`everview.zones.events`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 BEAT = 0.05
 LOOK = 1.0
-"""Seconds between two looks at what has happened."""
+"""Seconds between two checks for new events."""
 AGAIN = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds to wait after errors that may pass, one after another; then always as long as the last."""
 
@@ -71,7 +71,7 @@ class Service:
 
     With ``local`` a thread of this process does it, else Spark: with ``master``, ``servers`` and
     ``checkpoint``. ``operations`` is the most log entries of an epoch; None: as many as suits either.
-    ``wait`` is how many seconds to wait for whoever maintains the store now; None: for ever. With
+    ``wait`` is how many seconds to wait for the process that maintains the store now; None: for ever. With
     ``once`` it ends when the views reflect what was written before it started.
     """
 
@@ -108,7 +108,7 @@ class Service:
 
     @property
     def stopping(self) -> bool:
-        """Whether it was error_of to end."""
+        """Whether it was asked to end."""
         return bool(self._why)
 
     def _over_in(self, seconds: float) -> bool:
@@ -143,7 +143,7 @@ class Service:
                 self._maintain(store, catalog)
                 return Ended.CLEAN
             except LeaseTakenError:
-                continue  # somebody else was quicker
+                continue  # another process was quicker
             except EverviewError as error:
                 failures = 0 if _committed(store, catalog) > before else failures
                 if self._over_in(0) or not _may_pass(error, failures):
@@ -157,8 +157,8 @@ class Service:
     # -------------------------------------------------------------- whose turn it is
 
     def _wait(self, store: Store) -> Ended | None:
-        """Wait until nobody maintains the store; tells the end where that takes too long, or it is over."""
-        error_of = None
+        """Wait until no other process maintains the store; returns how the service ends where that takes too long."""
+        announced = None
         while not self.stopping:
             holder = store.holder(LEASE)
             if holder is None:
@@ -170,8 +170,8 @@ class Service:
                 )
                 self._tell(failed(error))
                 return Ended.TAKEN
-            if holder != error_of:
-                error_of = holder
+            if holder != announced:
+                announced = holder
                 text = f"{self._place} is maintained by {holder}: waiting until it is gone"
                 self._tell(Event("waiting", text, ({"store": self._place, "holder": holder},)))
                 if self._stands_by:
@@ -248,7 +248,7 @@ class Service:
             spark = self._session()
             from everview.zones.rehearsal import rehearse
 
-            with suppress(EverviewError):  # what does not work will not work when it matters, and is error_of then
+            with suppress(EverviewError):  # what fails here fails again when it matters, and is reported then
                 rehearse(spark)
             text = "standing by: Spark has started, and this one takes over as soon as the other is gone"
             self._tell(Event("ready", text, ({"store": self._place, "process": os.getpid()},)))
@@ -277,12 +277,12 @@ def _end(spark: SparkSession) -> None:
 
 
 _UNFORESEEN = (EverviewError, StoreError, InternalError)
-"""Errors that say only where something failed; what is known to last has a class of its own."""
+"""Errors that show only where something failed; what is known to last has a class of its own."""
 
 
 def _may_pass(error: EverviewError, failures: int) -> bool:
     """Whether another attempt is worth it. What Spark itself or the operating system could not do (start a Python
-    process in time, say) is not error_of apart from what they never will: that is tried a few times."""
+    process in time, say) cannot be distinguished from what they never will: that is tried a few times."""
     return error.retryable or (type(error) in _UNFORESEEN and failures < ATTEMPTS)
 
 

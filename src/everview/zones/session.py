@@ -19,8 +19,8 @@ What each setting buys, measured on two cores with an empty epoch:
   registered by hand.
 
 Where an executor is lost, tasks whose output went with it are run again. Spark would compare that output
-with what it was, and give the job up where it differs; but reports tell times, which always do, and steps
-are pure, so what differs does not matter: it is error_of not to compare. Nor does it matter what a driver that
+with what it was, and give the job up where it differs; but reports hold times, which always do, and steps
+are pure, so what differs does not matter: the comparison is switched off. Nor does it matter what a driver that
 was killed has left in its checkpoint, such as a file that is half written.
 
 A Spark row is a block of up to megabytes, hence the small Arrow batches. Spark's own log is
@@ -68,7 +68,7 @@ FOR_SERVERS = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.python.daemon.module": "everview.zones.daemon",
 }
-"""What only the start of Spark can set, and what executors are error_of with everything else."""
+"""What only the start of Spark can set, and what executors receive with everything else."""
 
 _AT_START = FOR_SERVERS | {
     "spark.ui.enabled": "false",
@@ -111,7 +111,7 @@ def new_session(master: str | None = None, **settings: str) -> SparkSession:
         except EverviewError:
             raise
         except Exception as error:
-            raise error_of(error, f"there is no session on {master}") from error
+            raise error_of(error, f"cannot start a Spark session on {master}") from error
     settings = _AT_START | _AT_RUNTIME | settings
     if SparkContext._active_spark_context is None:
         settings = _of_our_own(master or f"local[2,{ATTEMPTS}]", settings)

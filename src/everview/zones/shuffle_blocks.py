@@ -23,7 +23,7 @@ SPARK_SCHEMA = StructType(
 _SCHEMA = pa.schema([("server", pa.int32()), ("subject", pa.int32()), ("content", pa.binary())])
 
 REPORT = -1
-"""The subject of a block that is no table, but what a task has to say."""
+"""The subject of a block that holds a task's report instead of a table."""
 
 BLOCK = 1 << 20
 """About how many bytes a block has at most."""

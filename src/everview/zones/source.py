@@ -1,10 +1,10 @@
 """The streaming source: Spark's offsets are epochs of the store.
 
 When the logs have grown, the source begins the group's next epoch in the
-store, and what it tells Spark is that epoch's number; the rows it yields are descriptors of
+store, and the offset that it returns to Spark is that epoch's number; the rows it yields are descriptors of
 log slices, so that no log byte passes through the JVM.
 
-Spark asks its source four things, and the store answers all of them::
+Spark calls four methods of its source, and the store answers all of them::
 
     initialOffset            the last committed epoch
     latestOffset(start)      the stream's epoch under way; else begin one; else start (nothing new)
@@ -13,13 +13,13 @@ Spark asks its source four things, and the store answers all of them::
 
 Beginning the epoch *here* makes Spark's bookkeeping a mere echo. Whatever Spark remembers
 or has forgotten (a checkpoint that was lost, one that lags behind a crash, one that is ahead
-of a store which a power loss has set back), the slices are those of the epoch the store says
-is under way, with the frontier it was begun with::
+of a store which a power loss has set back), the slices are those of the epoch that is
+under way in the store, with the frontier it was begun with::
 
     store: committed 6, begun 7     Spark replays the batch of 7     7 is finished
     store: committed 7              Spark replays the batch of 7     no slices, nothing to do
     store: committed 7, begun 8     Spark lost everything            8 is finished, as begun
-    store: begun 7 (set back)       Spark says 7 is done             offered again, marked so
+    store: begun 7 (set back)       Spark has 7 as done              offered again, marked so
 
 Admission control: an epoch takes at most ``operations`` log entries and a fixed number of bytes, and
 never a part of a batch.
@@ -111,7 +111,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 class LogSource(DataSource):
     """``spark.readStream.format("everview_log")`` with the options path, group and operations (per
-    epoch); machine and holder say where the store is, and for whom all of it is done."""
+    epoch); machine and holder are where the store is, and the process for which all of it is done."""
 
     @classmethod
     def name(cls) -> str:

@@ -90,8 +90,8 @@ class StageTask:
             sources = sources_of(workshop, work, read.batches, read.rows)
         counts = {"entries": read.entries, "rows": sum(map(len, read.rows.values()))}
         counts["changes"] = sum(map(len, sources.values()))
-        said = TaskReport(share.slices, read.damaged, counts, pieces=share.pieces)
-        yield from self._run(workshop, work, {}, sources, clock, began, said)
+        read_report = TaskReport(share.slices, read.damaged, counts, pieces=share.pieces)
+        yield from self._run(workshop, work, {}, sources, clock, began, read_report)
 
     def later(self, store: Store, number: int, blocks: Sequence[Block]) -> Iterator[Block]:
         """Run a later stage; what is for stages further on is passed on."""
@@ -117,7 +117,7 @@ class StageTask:
         sources: dict[str, Changes],
         clock: Clock,
         began: float,
-        said: TaskReport,
+        so_far: TaskReport,
     ) -> Iterator[Block]:
         stage = Stage(workshop, self.stage, work, received, clock=clock)
         numbers = {edge: number for number, (edge, _) in enumerate(workshop.bound.edges)}
@@ -127,21 +127,21 @@ class StageTask:
                 for block in self._blocks(workshop, work, edge, target, changes, numbers[edge]):
                     sent += len(block.content)
                     yield block
-        counts = dict(said.counts)
+        counts = dict(so_far.counts)
         counts["bytes sent"] = sent
         for step, count in stage.emitted.items():
             counts[f"step {step}"] = count
         seconds = {f"stage {self.stage}: {name}": spent for name, spent in clock.seconds.items()}
         span = Span(1, began, time.time())
         report = TaskReport(
-            said.slices,
-            said.damaged,
+            so_far.slices,
+            so_far.damaged,
             counts,
             seconds,
             work.quarantine.told(),
             work.updates.told(),
             ((self.stage, span),),
-            said.pieces,
+            so_far.pieces,
         )
         yield Block(0, REPORT, report.to_json().encode())
 

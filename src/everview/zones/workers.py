@@ -44,6 +44,6 @@ def settle_in() -> None:
 
 
 def _unless_closed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The process of a source ends when Spark closes its connection; all else is told as ever."""
+    """The process of a source ends when Spark closes its connection; all other errors are printed as usual."""
     if not issubclass(kind, BrokenPipeError):
         sys.__excepthook__(kind, error, trace)
