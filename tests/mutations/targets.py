@@ -1,15 +1,18 @@
 """What a mutant breaks: an operator, a rule, a builder, or a stage of reading.
 
-Every place of the product that turns a query into rows is a member of one of four enumerations, and
-``test_mutations`` holds them to the code, so that a new operator, rule or builder without a mutant is an error.
+Every place of the product that turns a query into rows is a member of one of three enumerations or
+has a worker, and ``test_mutations`` holds them to the code, so that a new operator, rule or builder without a
+mutant is an error.
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import TypeAlias
 
-from everview.plan.maintenance import Operator
+from everview.operators.stages import WORKERS
+from everview.plan.maintenance.operator_base import Operator
 
 
 class Rule(enum.Enum):
@@ -73,12 +76,17 @@ class Reading(enum.Enum):
     TIES = "WITH TIES as a rank"
 
 
-Target: TypeAlias = Operator | Rule | Builder | Reading
+Target: TypeAlias = type[Operator] | Rule | Builder | Reading
 
-KINDS: dict[type[enum.Enum], str] = {
-    Reading: "reading",
-    Builder: "building",
-    Rule: "rules",
-    Operator: "operators",
+TARGETS: Mapping[str, tuple[Target, ...]] = {
+    "reading": tuple(Reading),
+    "building": tuple(Builder),
+    "rules": tuple(Rule),
+    "operators": tuple(WORKERS),
 }
-"""The kinds of targets, in the order in which a query meets them."""
+"""The targets of each stage, in the order in which a query meets them."""
+
+
+def called(target: Target) -> str:
+    """What a target is called in a report."""
+    return target.value.replace("_", " ") if isinstance(target, enum.Enum) else target.name

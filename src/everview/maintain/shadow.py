@@ -136,7 +136,7 @@ class Shadow:
 
 
 def _title(step: Step, state: State) -> str:
-    return state.name if state.role in (Role.VIEW, Role.INDEX) else f"{state.name} ({step.operator.value})"
+    return state.name if state.role in (Role.VIEW, Role.INDEX) else f"{state.name} ({step.operator.name})"
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from everview.operators.evaluation import one_array
 from everview.operators.flow import empty_changes, together
 from everview.operators.work import Changes, Work
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import DeltaOperator
 from everview.store.contract import Bytes, Deletes, LogBatch, Puts
 
 
@@ -45,8 +46,9 @@ class DeltaWorker:
 
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         self.step = step
-        self.table = bound.tables[step.parameters["table"]]
-        names: dict[str, str] = dict(step.parameters["columns"])
+        operator = step.operator_as(DeltaOperator)
+        self.table = bound.tables[operator.table]
+        names = {column.name: column.column for column in operator.columns}
         self._real = [names[field.name] for field in step.fields]
         """What the table calls the step's fields."""
         schema = self.table.schema

@@ -37,6 +37,8 @@ from everview.operators.work import Changes, Mask, Work
 from everview.operators.worker import StepWorker
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import JoinOperator
+from everview.plan.relations import JoinKind
 from everview.store.contract import BagRows
 
 _AT_ONCE = 1 << 20
@@ -46,19 +48,19 @@ _AT_ONCE = 1 << 20
 class JoinWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
-        told = step.parameters
-        self.prefix: str = told["right prefix"]
-        self.rest: str | None = told["rest"]
+        operator = step.operator_as(JoinOperator)
+        self.prefix = operator.right_prefix
+        self.rest = operator.rest
         self.bags = (Bags(self, 0), Bags(self, 1))
-        kind = told["kind"]
-        self.pairs = kind in ("inner", "left", "full")
-        self.lines = {"inner": (), "full": (0, 1)}.get(kind, (0,))
+        kind = operator.kind
+        self.pairs = kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL)
+        self.lines: tuple[int, ...] = {JoinKind.INNER: (), JoinKind.FULL: (0, 1)}.get(kind, (0,))
         """The sides whose rows have lines of their own."""
-        self.shows_matched = kind == "semi"
+        self.shows_matched = kind is JoinKind.SEMI
         keys = [bags.stored.state.key for bags in self.bags]
         if any(one.type != other.type for one, other in zip(*keys, strict=True)):
             raise DefinitionError(f"join {step.title} compares keys of different types")
-        parts = [KeyPart(part.name, part.type, nulls) for part, nulls in zip(keys[0], told["nulls match"], strict=True)]
+        parts = [KeyPart(part.name, part.type, e.nulls_match) for part, e in zip(keys[0], operator.on, strict=True)]
         self.keys = KeyNumbers(parts, f"join {step.title}")
         self.shown = [self._of_side(n, [field.name for field in step.fields]) for n in (0, 1)]
         """For each side, its columns that the step emits, under their own names and the step's."""

@@ -23,9 +23,12 @@ from everview.store.ragged import column_of, glue
 class Part(Protocol):
     """A worker of a part."""
 
+    key_names: tuple[str, ...]
+    """The fields that hold the key of a group."""
+
     def values(self, work: Work, groups: pa.Table) -> pa.Table:
         """The part's columns for given groups as of the last epoch, row by row; null in all where
-        the part has nothing. ``groups`` holds the key columns under the part's ``key names``, and
+        the part has nothing. ``groups`` holds the key columns under the part's ``key_names``, and
         the number of the part's own member where it has members."""
 
 

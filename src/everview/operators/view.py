@@ -29,6 +29,7 @@ from everview.operators.stored import StoredRecords
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import WrittenRowsOperator
 from everview.store.contract import Bytes, Deletes, Puts
 
 Numbers = npt.NDArray[np.int32]
@@ -37,7 +38,7 @@ Numbers = npt.NDArray[np.int32]
 class ViewWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
-        stored = dict(step.parameters["columns"])
+        stored = {column.name: column.sql for column in step.operator_as(WrittenRowsOperator).columns}
         self.outputs = tuple((stored[field.name], field.type) for field in step.fields)
         self.stored = StoredRecords(bound.state_table(step), step.states[0], self.members)
         self._read_on = bool(bound.consumers[step.fingerprint])

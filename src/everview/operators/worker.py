@@ -6,8 +6,7 @@ only what its changes cost.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +19,7 @@ from everview.operators.members import MEMBER
 from everview.operators.work import Changes, Work
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import ComputingOperator
 
 
 class StepWorker:
@@ -33,15 +33,12 @@ class StepWorker:
         self.bound = bound
         self.sources = tuple(bound.plan.step(one.step) for one in step.inputs)
         self.members = bound.members(step)
-        computed = dict(step.parameters.get("computed", ()))
+        columns = step.operator.computed if isinstance(step.operator, ComputingOperator) else ()
+        computed = {column.name: column.sql for column in columns}
         self.outputs: tuple[Typed, ...] = tuple(
             (computed.get(field.name, quoted(field.name)), field.type) for field in step.fields
         )
         """What the step's fields are in columns of its (one) input."""
-
-    @property
-    def told(self) -> Mapping[str, Any]:
-        return self.step.parameters
 
     def reads(self, number: int) -> Iterable[str]:
         """The expressions that the step evaluates over an input."""

@@ -47,7 +47,7 @@ def _step(part: Part, step: Step) -> dict[str, Any]:
     return {
         "number": part.numbers[step.fingerprint],
         "fingerprint": step.fingerprint,
-        "operator": step.operator.value,
+        "operator": step.operator.name,
         "title": step.title,
         "inputs": [
             {"step": part.numbers[one.step], "key": None if one.key is None else [pretty(sql) for sql in one.key]}

@@ -46,7 +46,7 @@ def _step(part: Part, step: Step) -> Iterator[str]:
         for one in step.inputs
     ]
     origin = f"  ← {'; '.join(sources)}" if sources else ""
-    yield f"  {part.numbers[step.fingerprint]} {step.operator.value} {step.title}{origin}"
+    yield f"  {part.numbers[step.fingerprint]} {step.operator.name} {step.title}{origin}"
     if step.members > 1:
         yield f"      for {step.members:,} members"
     for state in step.states:

@@ -11,15 +11,11 @@ built again because a view went.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import Any
 
 from everview.plan.expressions import Field
 from everview.plan.maintenance.model import MaintenancePlan, State, Step
-
-MERGED = ("columns", "computed", "accumulators", "argument types", "ends", "calls")
-"""Parameters that views add to: lists of what is computed, each under its name."""
 
 
 def restricted(plan: MaintenancePlan, views: Collection[str]) -> MaintenancePlan:
@@ -86,22 +82,13 @@ def _widened(step: Step, held: Step) -> Step:
     return replace(
         step,
         fields=_by_name(step.fields, held.fields),
-        parameters=_parameters(step.parameters, held.parameters),
+        operator=step.operator.widened(held.operator),
         states=states,
     )
 
 
 def _state(state: State, held: State) -> State:
     return replace(state, fields=_by_name(state.fields, held.fields))
-
-
-def _parameters(told: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(told)
-    for name in MERGED:
-        if name in held and told.get(name) != held[name]:
-            both = {said[0]: said for said in (*held[name], *told.get(name, ()))}
-            found[name] = tuple(both[one] for one in sorted(both))
-    return found
 
 
 def _by_name(fields: Iterable[Field], held: Iterable[Field]) -> tuple[Field, ...]:

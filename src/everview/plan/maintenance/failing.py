@@ -23,7 +23,7 @@ from everview.change.types import DOUBLE, FLOATS, INTEGERS, TEXTS, Kind, Type, d
 from everview.errors import DefinitionError
 from everview.plan.expressions import Expr, parsed
 from everview.plan.maintenance.context import Context
-from everview.plan.maintenance.model import Operator
+from everview.plan.maintenance.operator_definitions import FilterProjectOperator
 from everview.plan.maintenance.sketch import Stream
 
 _NARROW, _WIDEST = 18, 38
@@ -58,9 +58,8 @@ def computed_first(context: Context, below: Stream, expressions: Iterable[Expr])
     failing = sorted(sql for sql in found if can_fail(sql, kinds))
     if not failing:
         return below
-    draft, slots = context.sketch.step(
-        Operator.FILTER_PROJECT, [(below, None)], {"first": tuple(failing)}, below.draft.subject, meaning="project"
-    )
+    operator = FilterProjectOperator(first=tuple(failing))
+    draft, slots = context.sketch.step(operator, [(below, None)], below.draft.subject)
     texts = {sql: found[sql] for sql in failing}
     made = Stream(below.draft, below.labels, below.names | texts, below.slots).carried_by(
         draft, [*below.names, *texts], slots

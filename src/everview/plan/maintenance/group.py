@@ -23,7 +23,6 @@ from everview.plan.maintenance.fixing import fixed
 from everview.plan.maintenance.model import (
     Family,
     MaintenancePlan,
-    Operator,
     PlannedView,
     ReadOrder,
     Role,
@@ -31,6 +30,7 @@ from everview.plan.maintenance.model import (
     ShownColumn,
     TableUse,
 )
+from everview.plan.maintenance.operator_definitions import ComputedColumn, DeltaOperator, IndexOperator, ViewOperator
 from everview.plan.maintenance.rowwise import ROW_ID
 from everview.plan.maintenance.sketch import Draft, Sketch, Slot, StateDraft, Stream, place_for, resolved
 from everview.plan.maintenance.zoning import zones_of
@@ -144,13 +144,11 @@ class _Planner:
         key = list({below.names[name].sql: below.names[name] for name in by}.values())
         stored = {name: below.name_of(below.names[name]) for name in needed}
         named = tuple(below.name_of(one) for one in key)
-        parameters = {
-            "columns": tuple(sorted((below.name_of(one), one.sql) for one in set(below.names.values()))),
-            "key": named,
-        }
-        operator, role = (Operator.INDEX, Role.INDEX) if view.index else (Operator.VIEW, Role.VIEW)
+        columns = sorted((below.name_of(one), one.sql) for one in set(below.names.values()))
+        kind, role = (IndexOperator, Role.INDEX) if view.index else (ViewOperator, Role.VIEW)
+        operator = kind(columns=tuple(ComputedColumn(name, sql) for name, sql in columns), key=named)
         place = place_for(below.draft, [one.sql for one in key])
-        draft, own = self.sketch.step(operator, [(below, place)], parameters, below.draft.subject)
+        draft, own = self.sketch.step(operator, [(below, place)], below.draft.subject)
         stream = below.carried_by(draft, sorted(needed), own)
         if draft.state is None:
             draft.state = StateDraft(role, Shape.RECORD, below.draft.subject, below.key_parts(key))
@@ -176,12 +174,13 @@ def _row_id(key: Sequence[Field]) -> Expr:
 def _tables(drafts: Sequence[Draft]) -> tuple[TableUse, ...]:
     found: list[TableUse] = []
     for draft in drafts:
-        if draft.operator is Operator.DELTA:
-            real: dict[str, str] = dict(draft.merged["columns"].values())
+        if isinstance(draft.operator, DeltaOperator):
+            operator = draft.operator.with_gained(draft.gained.values())
+            real = {column.name: column.column for column in operator.columns}
             columns = [Field(real[c.name], c.type, c.nullable) for c in draft.columns.values()]
-            key = tuple(real[name] for name in draft.parameters["key"])
-            table = draft.parameters["table"]
-            found.append(TableUse(table, key, tuple(sorted(columns, key=lambda c: c.name)), draft.fingerprint))
+            key = tuple(real[name] for name in operator.key)
+            held = tuple(sorted(columns, key=lambda c: c.name))
+            found.append(TableUse(operator.table, key, held, draft.fingerprint))
     return tuple(sorted(found, key=lambda table: table.name))
 
 

@@ -23,13 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from everview.change.schema import KeyPart
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
 from everview.plan.maintenance.fingerprint import fingerprint
-from everview.plan.maintenance.model import Operator, Role, Shape
+from everview.plan.maintenance.model import Role, Shape
 from everview.plan.maintenance.names import computed_name
+from everview.plan.maintenance.operator_base import Gained
+from everview.plan.maintenance.operator_definitions import AnyOperator, ComputedColumn
 
 Located = tuple[frozenset[str], ...] | None
 """None: by nothing that the rows tell."""
@@ -54,11 +55,11 @@ class Draft:
     """A step that may still gain columns, things to compute, and members."""
 
     fingerprint: str
-    operator: Operator
+    operator: AnyOperator
+    """Without what it gains."""
     subject: str
     """What its rows are, for people."""
     inputs: tuple[tuple[Draft, tuple[str, ...] | None], ...]
-    parameters: dict[str, Any]
     level: int
     """The stage, from 1."""
     located: Located
@@ -66,13 +67,18 @@ class Draft:
     classes: tuple[str, ...]
     """Of its parameters."""
     columns: dict[str, Field] = field(default_factory=dict)
-    merged: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Parameters that views add to: lists, by the name of what is added."""
+    gained: dict[tuple[type[Gained], str], Gained] = field(default_factory=dict)
+    """What views have added to the operator, by kind and name."""
     state: StateDraft | None = None
     members: dict[tuple[str, ...], None] = field(default_factory=dict)
 
-    def add(self, parameter: str, name: str, said: Any) -> None:
-        self.merged.setdefault(parameter, {})[name] = said
+    def gain(self, *added: Gained) -> None:
+        """Add to the operator."""
+        self.gained |= {(type(item), item.name): item for item in added}
+
+    def complete(self) -> AnyOperator:
+        """The operator with all that it has gained."""
+        return self.operator.with_gained(self.gained.values())
 
     def call(self, sql: str, name: str) -> None:
         """A column of this name holds the expression: rows located by one are by the other."""
@@ -143,7 +149,7 @@ class Stream:
             expression = self.names[name]
             column = self.field_of(expression)
             if expression.field is None:
-                draft.add("computed", column.name, (column.name, expression.sql))
+                draft.gain(ComputedColumn(column.name, expression.sql))
             draft.carry([column])
             draft.call(expression.sql, column.name)
             names[name] = Expr(quoted(column.name), expression.type)
@@ -193,20 +199,20 @@ class Sketch:
 
     def step(
         self,
-        operator: Operator,
+        operator: AnyOperator,
         inputs: Sequence[tuple[Stream, Place | None]],
-        parameters: dict[str, Any],
         subject: str,
-        meaning: str | None = None,
         own: Sequence[tuple[str, Slot]] = (),
     ) -> tuple[Draft, tuple[Slot, ...]]:
         """Find or make a draft; its constants are those of the inputs and its ``own``, each with
-        its class. The fingerprint is over ``meaning`` (the operator, unless told) and the
-        parameters given here, not over what is added later."""
+        its class. The fingerprint is over the identity of the operator, not over what it gains."""
         classes = tuple(kind for stream, _ in inputs for kind in stream.draft.classes) + tuple(k for k, _ in own)
         slots = tuple(slot for stream, _ in inputs for slot in stream.slots) + tuple(slot for _, slot in own)
-        told = {**parameters, "classes": [kind for kind, _ in own]} if own else parameters
-        named = fingerprint(meaning or operator.value, told, [stream.draft.fingerprint for stream, _ in inputs])
+        named = fingerprint(
+            operator.meaning or operator.name,
+            [operator.identity(), [kind for kind, _ in own]],
+            [stream.draft.fingerprint for stream, _ in inputs],
+        )
         draft = self.drafts.get(named)
         if draft is None:
             places = [place or Place(stream.draft.level, stream.draft.located, None) for stream, place in inputs]
@@ -217,7 +223,7 @@ class Sketch:
                 for (stream, _), place in zip(inputs, places, strict=True)
             )
             located = first.located if first else None
-            draft = Draft(named, operator, subject, edges, dict(parameters), level, located, (), classes)
+            draft = Draft(named, operator, subject, edges, level, located, (), classes)
             draft.zone_key = tuple(min(part) for part in located or ())
             self.drafts[named] = draft
         self.touched.append((draft, slots))
