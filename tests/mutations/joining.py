@@ -18,7 +18,7 @@ from everview.operators import join
 from everview.operators.bags import PartitionWorker
 from everview.operators.in_memory import InMemory
 from everview.operators.join import JoinWorker, _Joining, _Keyed
-from everview.operators.pairing import KeyNumbers, Rows
+from everview.operators.pairing import KeyNumbers, SideRows
 from everview.plan.maintenance.operator_base import Operator
 from everview.plan.maintenance.operator_definitions import (
     JoinOperator,
@@ -66,8 +66,8 @@ def _old_only(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _one_weight(real: Callable[..., Any]) -> Callable[..., Any]:
-    def emit_pairs(self: Any, left: Rows, right: Rows, one: Any, other: Any) -> None:
-        real(self, left, Rows(right.columns, right.keys, np.ones_like(right.weights)), one, other)
+    def emit_pairs(self: Any, left: SideRows, right: SideRows, one: Any, other: Any) -> None:
+        real(self, left, SideRows(right.columns, right.keys, np.ones_like(right.weights)), one, other)
 
     return emit_pairs
 
@@ -134,7 +134,9 @@ def _asked(kind: JoinKind, view: str, name: str) -> Mutant:
 MUTANTS: tuple[Mutant, ...] = (
     Mutant("changes of the left side meet nothing", JoinOperator, _without_term(0), (INNER, LEFT)),
     Mutant("changes of the right side meet nothing", JoinOperator, _without_term(1), (INNER, LEFT)),
-    Mutant("what both sides change at once is not paired", JoinOperator, wrapped(Rows, "__add__", _old_only), (INNER,)),
+    Mutant(
+        "what both sides change at once is not paired", JoinOperator, wrapped(SideRows, "__add__", _old_only), (INNER,)
+    ),
     Mutant(
         "the right side's weights are ignored", JoinOperator, wrapped(_Joining, "emit_pairs", _one_weight), (INNER,)
     ),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from everview.operators import top_k, window
-from everview.operators.partitions import Touched
+from everview.operators.partitions import TouchedPartitions
 from everview.operators.reevaluation import ReevaluationWorker
 from everview.plan.maintenance.operator_definitions import (
     PartitionOperator,
@@ -112,9 +112,12 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "partitions are evaluated together", WindowOperator, instead(window, "by_unit", lambda sql: sql), (RANKS, SUMS)
     ),
-    Mutant("rows stay as they were", WindowOperator, wrapped(Touched, "units", _as_before), (RANKS, SUMS)),
+    Mutant("rows stay as they were", WindowOperator, wrapped(TouchedPartitions, "units", _as_before), (RANKS, SUMS)),
     Mutant(
-        "what was there before is not taken away", WindowOperator, wrapped(Touched, "units", _nothing_before), (RANKS,)
+        "what was there before is not taken away",
+        WindowOperator,
+        wrapped(TouchedPartitions, "units", _nothing_before),
+        (RANKS,),
     ),
     Mutant(
         "the frame is another", WindowOperator, planned(WindowOperator, _calls("1 PRECEDING", "2 PRECEDING")), (SUMS,)
@@ -129,10 +132,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what was there before is not taken away",
         ReevaluationOperator,
-        wrapped(Touched, "side", _nothing_before),
+        wrapped(TouchedPartitions, "side", _nothing_before),
         (PAIRS,),
     ),
-    Mutant("rows stay as they were", ReevaluationOperator, wrapped(Touched, "side", _as_before), (PAIRS,)),
+    Mutant("rows stay as they were", ReevaluationOperator, wrapped(TouchedPartitions, "side", _as_before), (PAIRS,)),
     Mutant(
         "LEFT is lost in the text",
         ReevaluationOperator,

@@ -19,7 +19,7 @@ from everview.operators.evaluation import Evaluator
 from everview.operators.in_memory import InMemory
 from everview.operators.members import MEMBER
 from everview.operators.stages import Stage
-from everview.operators.view_reader import ViewReader
+from everview.operators.view_reader import StoredView
 from everview.operators.worker import StepWorker
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import (
@@ -252,14 +252,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "two columns are exchanged",
         ViewOperator,
-        returned(ViewReader, "shown", lambda rows: pa.table(rows.columns[::-1], names=rows.column_names)),
+        returned(StoredView, "shown", lambda rows: pa.table(rows.columns[::-1], names=rows.column_names)),
         ("SELECT a, b FROM visits",),
     ),
     Mutant(
         "a null key is a key like no other",
         ViewOperator,
         given(
-            view._Sides,
+            view._ReplacedRows,
             "of",
             lambda stored, rows: (
                 stored,

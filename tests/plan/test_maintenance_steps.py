@@ -35,9 +35,9 @@ from everview.plan.relations import (
     Aggregate,
     Distinct,
     JoinKind,
+    QueryRows,
     Reevaluate,
     Relation,
-    Rows,
     Scan,
     SetKind,
     SetOperation,
@@ -334,7 +334,7 @@ def test_items_of_a_rows_own_list_stay_with_the_row() -> None:
 
 
 def test_rows_of_the_query_are_a_source() -> None:
-    plan = planned(joined(A, Rows("VALUES (1)", (Field("one", BIGINT),), N), {"a.c1": "one"}))
+    plan = planned(joined(A, QueryRows("VALUES (1)", (Field("one", BIGINT),), N), {"a.c1": "one"}))
     assert only(plan, RowsOperator).title == "VALUES (1)"
 
 

@@ -34,7 +34,7 @@ from everview.operators.flow import condensed, together
 from everview.operators.group_reevaluation import ANSWERED, GroupReevaluationWorker
 from everview.operators.limbs import Mask
 from everview.operators.members import MEMBER
-from everview.operators.parts import Part, member_bytes
+from everview.operators.parts import AggregatePart, member_bytes
 from everview.operators.pre_aggregation import PreAggregationWorker
 from everview.operators.results import result
 from everview.operators.stored import Keys
@@ -54,7 +54,7 @@ from everview.store.contract import Bytes
 from everview.store.fitting import fit
 from everview.store.ragged import glue
 
-PARTS: Mapping[type[Operator], Callable[[Step, BoundPlan], Part]] = {
+PARTS: Mapping[type[Operator], Callable[[Step, BoundPlan], AggregatePart]] = {
     PreAggregationOperator: PreAggregationWorker,
     ExtremeOperator: ExtremeWorker,
     GroupReevaluationOperator: GroupReevaluationWorker,
@@ -64,7 +64,7 @@ Columns = Mapping[str, pa.Array]
 
 
 @dataclass(frozen=True)
-class _Call:
+class _ShownAggregate:
     """A shown column: a function of columns of parts."""
 
     name: str
@@ -84,7 +84,7 @@ class AggregateWorker(StepWorker):
         self._parts = [PARTS[type(source.operator)](source, bound) for source in self.sources]
         self._keys = Keys(tuple(KeyPart(name, kinds[name], nullable=True) for name in self.key_names), step.title)
         self._calls = tuple(
-            _Call(call.name, kinds[call.name], call.function, call.columns, self._argument(call.columns))
+            _ShownAggregate(call.name, kinds[call.name], call.function, call.columns, self._argument(call.columns))
             for call in operator.calls
         )
         self._counted = operator.groups
@@ -225,7 +225,7 @@ class AggregateWorker(StepWorker):
             there[list(failed)] = False
         return made.filter(pa.array(there))
 
-    def _called(self, call: _Call, parts: Sequence[Columns], there: Mask, failed: dict[int, str]) -> pa.Array:
+    def _called(self, call: _ShownAggregate, parts: Sequence[Columns], there: Mask, failed: dict[int, str]) -> pa.Array:
         columns = [parts[one.part][one.column] for one in call.held]
         if call.argument is None:
             (value,) = columns

@@ -29,7 +29,7 @@ import pyarrow as pa
 from duckdb.func import PythonUDFType
 
 from everview.change.types import BOOLEAN, Type, parse_type
-from everview.operators.recursion import Rounds
+from everview.operators.recursion import RoundCounter
 from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
 from everview.sql.bounded_recursion import GOES_ON
 from everview.sql.long_intervals import carried
@@ -58,7 +58,7 @@ class Evaluator:
 
     def __init__(self) -> None:
         self._connection = connect()
-        self._rounds = Rounds()
+        self._rounds = RoundCounter()
         self._connection.create_function(
             GOES_ON, self._rounds, ["BIGINT"], "BOOLEAN", type=PythonUDFType.ARROW, side_effects=True
         )

@@ -26,7 +26,7 @@ from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, one_array
 from everview.operators.flow import condensed, together
 from everview.operators.members import MEMBER
-from everview.operators.partitions import UNIT, Numbers, Partitions, Touched, answered, emitted
+from everview.operators.partitions import UNIT, Numbers, Partitions, TouchedPartitions, answered, emitted
 from everview.operators.stored import Keys
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
@@ -81,7 +81,7 @@ class GroupReevaluationWorker(StepWorker):
 
     # -------------------------------------------------------------- groups before and after
 
-    def _changes(self, work: Work, touched: Touched) -> Changes:
+    def _changes(self, work: Work, touched: TouchedPartitions) -> Changes:
         first = work.first(self.step)
         units, found, failed = self._answers(work, touched, (True,) if first else (False, True))
         self._partitions.set_aside(work, self.step, "group", touched.groups, failed)
@@ -94,7 +94,9 @@ class GroupReevaluationWorker(StepWorker):
                 found = found.append_column(name, column.take(place))
         return emitted(self.step, found, units, groups)
 
-    def _answers(self, work: Work, touched: Touched, sides: Sequence[bool]) -> tuple[Numbers, pa.Table, dict[int, str]]:
+    def _answers(
+        self, work: Work, touched: TouchedPartitions, sides: Sequence[bool]
+    ) -> tuple[Numbers, pa.Table, dict[int, str]]:
         """The units that have an answer, and their answers; and the reasons of those without."""
         rows = touched.units(sides)
 

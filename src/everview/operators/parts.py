@@ -20,7 +20,7 @@ from everview.store.contract import Bytes
 from everview.store.ragged import column_of, glue
 
 
-class Part(Protocol):
+class AggregatePart(Protocol):
     """A worker of a part."""
 
     key_names: tuple[str, ...]

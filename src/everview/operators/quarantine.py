@@ -78,7 +78,7 @@ class Unvalued:
 
 
 @dataclass
-class Quarantine:
+class QuarantineChanges:
     """What an attempt of an epoch found without a value, and what no longer is."""
 
     plan: MaintenancePlan

@@ -31,7 +31,7 @@ from everview.sql.bounded_recursion import GOES_ON
 _ROWS = 100
 
 
-class Rounds:
+class RoundCounter:
     """Counts the rounds of the query that is being evaluated: what DuckDB calls as :data:`GOES_ON`."""
 
     def __init__(self) -> None:

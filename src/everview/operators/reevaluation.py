@@ -28,7 +28,7 @@ from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, one_array
 from everview.operators.flow import condensed, together
 from everview.operators.members import MEMBER
-from everview.operators.partitions import TOGETHER, Numbers, Partitions, Touched
+from everview.operators.partitions import TOGETHER, Numbers, Partitions, TouchedPartitions
 from everview.operators.parts import member_bytes
 from everview.operators.recursion import asked_of
 from everview.operators.rounding import rounds
@@ -130,7 +130,7 @@ class ReevaluationWorker(StepWorker):
 
     # -------------------------------------------------------------- answers
 
-    def _answers(self, work: Work, groups: pa.Table, touched: Sequence[Touched]) -> list[pa.Table]:
+    def _answers(self, work: Work, groups: pa.Table, touched: Sequence[TouchedPartitions]) -> list[pa.Table]:
         """What the partitions say goes, and what they say comes."""
         found: list[pa.Table] = []
         members = np.zeros(len(groups), np.int32) if self.members is None else one_array(groups[MEMBER]).to_numpy()

@@ -48,10 +48,10 @@ class ViewWorker(StepWorker):
 
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         changes, _ = self.computed(work, self.gathered(0, inputs[0]))
-        sides = _Sides.of(self.stored, changes)
+        sides = _ReplacedRows.of(self.stored, changes)
         if sides is None:
             changes = condensed(changes)
-            sides = _Sides.of(self.stored, changes)
+            sides = _ReplacedRows.of(self.stored, changes)
             if sides is None:
                 raise self._twice(changes)
         sides.write(work, self.step)
@@ -76,7 +76,7 @@ class ViewWorker(StepWorker):
         )
 
 
-class _Sides:
+class _ReplacedRows:
     """Rows that go and rows that come, at most one of each for a key."""
 
     def __init__(
@@ -89,7 +89,7 @@ class _Sides:
         self.stored, self.old, self.new, self.members = stored, old, new, members
 
     @staticmethod
-    def of(stored: StoredRecords, changes: Changes) -> _Sides | None:
+    def of(stored: StoredRecords, changes: Changes) -> _ReplacedRows | None:
         """None where a key comes or goes more than once."""
         weights = one_array(changes[WEIGHT]).to_numpy()
         if not np.isin(weights, (-1, 1)).all():
@@ -106,7 +106,7 @@ class _Sides:
         if MEMBER in changes.column_names:
             numbers = one_array(changes[MEMBER]).to_numpy()
             members = numbers[weights == 1], numbers[weights == -1]
-        return _Sides(stored, parts[0], parts[1], members)
+        return _ReplacedRows(stored, parts[0], parts[1], members)
 
     def write(self, work: Work, step: Step) -> None:
         old_keys, old_values = self.old

@@ -20,7 +20,7 @@ from everview.store.contract import StateReader
 
 
 @dataclass(frozen=True)
-class ViewReader:
+class StoredView:
     """Reads one view of a bound plan."""
 
     bound: BoundPlan

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Evaluator, evaluator
-from everview.operators.quarantine import Quarantine
+from everview.operators.quarantine import QuarantineChanges
 from everview.operators.stored import Keys
 from everview.operators.tally import Updates
 from everview.plan.maintenance import Step
@@ -111,7 +111,7 @@ class Work:
 
     bound: BoundPlan
     states: States
-    quarantine: Quarantine
+    quarantine: QuarantineChanges
     evaluator: Evaluator = field(default_factory=evaluator)
     owned: Callable[[str, Bytes], Mask] = everything
     """Which keys of a zone belong to this place."""

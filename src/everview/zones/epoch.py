@@ -27,7 +27,7 @@ from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE
 from everview.operators.clock import Clock
-from everview.operators.quarantine import Quarantine
+from everview.operators.quarantine import QuarantineChanges
 from everview.operators.runner import Outcome
 from everview.operators.work import Written
 from everview.store.contract import Begun, Store
@@ -88,7 +88,7 @@ class SparkEpochs(Epochs):
     def _set_aside(self, begun: Begun, task: EpochTask, reports: Sequence[Report]) -> int:
         """Write down what has no value, once for all tasks."""
         bound = self.plans.load(task.plan)
-        quarantine = Quarantine(bound.plan)
+        quarantine = QuarantineChanges(bound.plan)
         for report in reports:
             quarantine.hear(report.set_aside)
         states = Written(self.store.views, begun.epoch)

@@ -34,7 +34,7 @@ from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import BoundPlan, Edge
 from everview.operators.clock import Clock
-from everview.operators.quarantine import Quarantine
+from everview.operators.quarantine import QuarantineChanges
 from everview.operators.routing import Route, owners
 from everview.operators.stages import Packed, Stage, Workshop, sources_of
 from everview.operators.tally import Span
@@ -203,7 +203,7 @@ class StageTask:
             found: Mask = owners(keys, zone, self.servers) == number
             return found
 
-        return Work(bound, Written(store.views, self.epoch), Quarantine(bound.plan), owned=owned, leads=leads)
+        return Work(bound, Written(store.views, self.epoch), QuarantineChanges(bound.plan), owned=owned, leads=leads)
 
     def _rows(self, store: Store, bound: BoundPlan, task: EpochTask, pieces: Sequence[int]) -> pa.Table:
         """The rows of the given pieces of a chunk, as they were at the epoch's frontier."""

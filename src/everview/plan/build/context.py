@@ -15,7 +15,7 @@ from sqlglot import exp
 from everview.change.schema import Column
 from everview.change.types import BOOLEAN, Type
 from everview.errors import SqlRefusedError, SqlTypeError
-from everview.plan.build.names import Names
+from everview.plan.build.names import FreeNames
 from everview.plan.expressions import Definition, Expr, Field, of_field, parsed, written
 from everview.plan.relations import Relation, project
 from everview.sql.copies import copied
@@ -26,13 +26,13 @@ from everview.sql.typer import Described, Failure
 Inputs = Mapping[str, Sequence[tuple[str, Type]]]
 
 
-class Typer(Protocol):
+class QueryTyper(Protocol):
     """DuckDB's types of a query over inputs."""
 
     def attempt(self, sql: str, inputs: Inputs) -> Described | Failure: ...
 
 
-class Source(Protocol):
+class SourceTable(Protocol):
     """A table or view that a query reads."""
 
     @property
@@ -84,16 +84,16 @@ class Around:
 
 
 @dataclass
-class Context:
+class BuildContext:
     """Shared by all builders of one query."""
 
-    typer: Typer
-    sources: Mapping[str, Source]
+    typer: QueryTyper
+    sources: Mapping[str, SourceTable]
     """By name in lower case."""
     text: str = ""
     rounds: int = ROUNDS
     """After how many a recursive query is given up."""
-    names: Names = field(default_factory=Names)
+    names: FreeNames = field(default_factory=FreeNames)
     notices: list[Notice] = field(default_factory=list)
     named: dict[str, exp.Expr] = field(default_factory=dict)
     """WITH queries in sight, by name in lower case."""

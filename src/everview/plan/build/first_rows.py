@@ -26,9 +26,9 @@ from sqlglot import exp
 
 from everview.change.types import BIGINT
 from everview.plan.build import calls, subqueries, windows
-from everview.plan.build.context import Context, field_column, text_of
+from everview.plan.build.context import BuildContext, field_column, text_of
 from everview.plan.build.links import Link
-from everview.plan.build.scopes import Stage, by_key, conjuncts, has_query, inside
+from everview.plan.build.scopes import QueryScope, by_key, conjuncts, has_query, inside
 from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr, Field
 from everview.plan.relations import TopK
@@ -84,12 +84,12 @@ def _first(node: exp.Expr, limit: int | None) -> First | None:
     return First(window, limit, True)
 
 
-def numbers(stage: Stage, window: exp.Window, first: First) -> bool:
+def numbers(scope: QueryScope, window: exp.Window, first: First) -> bool:
     """Whether a window function can be computed of the rows that are left: it numbers them under
     the same order."""
     if calls.function_of(window.this) not in _NUMBERS or has_query(window) or has_query(first.window):
         return False
-    over, own = (stage.lower(one) for one in (window, first.window))
+    over, own = (scope.lower(one) for one in (window, first.window))
     return all(_texts(over, part) == _texts(own, part) for part in ("partition_by", "order", "spec"))
 
 
@@ -98,26 +98,26 @@ def _texts(window: exp.Expr, part: str) -> list[str]:
     return [text_of(one) for one in (found if isinstance(found, list) else [found]) if one is not None]
 
 
-def keep_first(stage: Stage, first: First, after: Sequence[exp.Window], links: Sequence[Link]) -> None:
-    """Cut the stage to the first rows, and compute what numbers those."""
-    subqueries.absorb_within(stage, first.window)
+def keep_first(scope: QueryScope, first: First, after: Sequence[exp.Window], links: Sequence[Link]) -> None:
+    """Cut the scope to the first rows, and compute what numbers those."""
+    subqueries.absorb_within(scope, first.window)
     by = [*(first.window.args.get("partition_by") or ()), *(field_column(link.inner) for link in links)]
-    sorts = stage.sorts(first.window.args.get("order"))
-    partition = tuple(dict.fromkeys(map(compared_by, stage.exprs(by))))
-    order = sorts if first.ties else by_key(stage.relation, sorts)
-    stage.relation = TopK(stage.relation, partition, order, first.limit, 0, first.ties)
+    sorts = scope.sorts(first.window.args.get("order"))
+    partition = tuple(dict.fromkeys(map(compared_by, scope.exprs(by))))
+    order = sorts if first.ties else by_key(scope.relation, sorts)
+    scope.relation = TopK(scope.relation, partition, order, first.limit, 0, first.ties)
     if first.limit > 1:
-        windows.build_windows(stage, after, links)
+        windows.build_windows(scope, after, links)
         return
     for window in after:
-        text = text_of(stage.lower(window))
-        if text not in stage.known:
-            field = Field(stage.context.names.fresh(calls.function_of(window.this)), BIGINT, nullable=False)
-            stage.relation = stage.context.extended(stage.relation, [(field, Expr("CAST(1 AS BIGINT)", BIGINT))])
-            stage.known[text] = field.name
+        text = text_of(scope.lower(window))
+        if text not in scope.known:
+            field = Field(scope.context.names.fresh(calls.function_of(window.this)), BIGINT, nullable=False)
+            scope.relation = scope.context.extended(scope.relation, [(field, Expr("CAST(1 AS BIGINT)", BIGINT))])
+            scope.known[text] = field.name
 
 
-def move_first_rows(context: Context, query: exp.Expr) -> None:
+def move_first_rows(context: BuildContext, query: exp.Expr) -> None:
     """Conditions of WHERE on the numbers of a subquery's rows: they move into the subquery."""
     where = query.args.get("where")
     if where is None:
@@ -128,7 +128,7 @@ def move_first_rows(context: Context, query: exp.Expr) -> None:
         query.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
 
 
-def _moved(context: Context, query: exp.Expr, condition: exp.Expr) -> bool:
+def _moved(context: BuildContext, query: exp.Expr, condition: exp.Expr) -> bool:
     """Whether a condition of a query on one column of a subquery in its FROM could be moved there."""
     columns = list(condition.find_all(exp.Column))
     start = query.args.get("from_")
@@ -156,7 +156,7 @@ def _moved(context: Context, query: exp.Expr, condition: exp.Expr) -> bool:
     return True
 
 
-def _query_of(context: Context, source: exp.Expr) -> exp.Select | None:
+def _query_of(context: BuildContext, source: exp.Expr) -> exp.Select | None:
     """The SELECT that a source stands for, if it keeps all rows that it computes."""
     alias = source.args.get("alias")
     if isinstance(alias, exp.TableAlias) and alias.columns:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-class Names:
+class FreeNames:
     """The names given so far, upper and lower case alike."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from everview.plan.explain.layout import Band, Drawing, Line, Node, arranged
-from everview.plan.explain.part import Part, listed, part_of
+from everview.plan.explain.part import PlanExcerpt, listed, part_of
 from everview.plan.maintenance import MaintenancePlan, Step
 from everview.plan.maintenance.names import pretty
 from everview.plan.maintenance.operator_definitions import (
@@ -80,7 +80,7 @@ def explain_svg(plan: MaintenancePlan, views: Sequence[str] | None = None) -> st
 class _Card:
     """A step: operator, title, what it keeps, who shares it."""
 
-    def __init__(self, part: Part, step: Step) -> None:
+    def __init__(self, part: PlanExcerpt, step: Step) -> None:
         self.colour = _COLOURS.get(type(step.operator), "#ffffff")
         number = part.numbers[step.fingerprint]
         self.head = f"{number} {step.operator.name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from everview.plan.maintenance.costs import Amount, Change, Cost, costs, notices
-from everview.plan.maintenance.difference import Difference, difference
+from everview.plan.maintenance.difference import PlanDifference, difference
 from everview.plan.maintenance.evolution import continued, restricted
 from everview.plan.maintenance.group import ViewInput, plan_group
 from everview.plan.maintenance.model import (
@@ -27,10 +27,10 @@ __all__ = [
     "Change",
     "Constants",
     "Cost",
-    "Difference",
     "Family",
     "Input",
     "MaintenancePlan",
+    "PlanDifference",
     "PlannedView",
     "ReadOrder",
     "Role",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.grouping import aggregate, distinct, set_operation
 from everview.plan.maintenance.joining import join
 from everview.plan.maintenance.partitioning import reevaluation, top_k, window
@@ -25,9 +25,9 @@ from everview.plan.relations import (
     Filter,
     Join,
     Project,
+    QueryRows,
     Reevaluate,
     Relation,
-    Rows,
     Scan,
     SetOperation,
     TopK,
@@ -36,9 +36,9 @@ from everview.plan.relations import (
     Window,
 )
 
-COMPILED_BY: Mapping[type[Relation], Callable[[Any, frozenset[str], Context], Stream]] = {
+COMPILED_BY: Mapping[type[Relation], Callable[[Any, frozenset[str], CompileContext], Stream]] = {
     Scan: scan,
-    Rows: rows,
+    QueryRows: rows,
     Filter: filtered,
     Project: projected,
     Unnest: unnest,

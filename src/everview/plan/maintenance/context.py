@@ -11,11 +11,11 @@ from everview.plan.relations import Relation
 
 
 @dataclass
-class Context:
+class CompileContext:
     """What is shared while one relation is compiled."""
 
     sketch: Sketch
-    compiled_by: Mapping[type[Relation], Callable[[Any, frozenset[str], Context], Stream]]
+    compiled_by: Mapping[type[Relation], Callable[[Any, frozenset[str], CompileContext], Stream]]
     views: Callable[[str], Stream | None]
     """The stream of a view of the same group, by its shown columns; None: a base table."""
     slots: Iterator[Slot]

@@ -14,7 +14,7 @@ from everview.plan.maintenance.model import MaintenancePlan
 
 
 @dataclass(frozen=True)
-class Difference:
+class PlanDifference:
     """State tables by fingerprint, members of families one by one."""
 
     kept: tuple[str, ...]
@@ -24,12 +24,12 @@ class Difference:
     dropped: tuple[str, ...]
 
 
-def difference(old: MaintenancePlan, new: MaintenancePlan) -> Difference:
+def difference(old: MaintenancePlan, new: MaintenancePlan) -> PlanDifference:
     """From one plan of a group to the next."""
     before, after = _columns(old), _columns(new)
     both = before.keys() & after.keys()
     missing = {one: tuple(sorted(after[one] - before[one])) for one in sorted(both)}
-    return Difference(
+    return PlanDifference(
         tuple(one for one, columns in missing.items() if not columns),
         tuple(sorted(after.keys() - before.keys())),
         {one: columns for one, columns in missing.items() if columns},

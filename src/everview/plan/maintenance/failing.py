@@ -22,7 +22,7 @@ from sqlglot import exp
 from everview.change.types import DOUBLE, FLOATS, INTEGERS, TEXTS, Kind, Type, decimal, parse_type
 from everview.errors import DefinitionError
 from everview.plan.expressions import Expr, parsed
-from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.operator_definitions import FilterProjectOperator
 from everview.plan.maintenance.sketch import Stream
 
@@ -50,7 +50,7 @@ _COMPARED = (
 _TRUTHS = (exp.And, exp.Or, exp.Not, exp.Is, exp.Paren, exp.Neg)
 
 
-def computed_first(context: Context, below: Stream, expressions: Iterable[Expr]) -> Stream:
+def computed_first(context: CompileContext, below: Stream, expressions: Iterable[Expr]) -> Stream:
     """What is below, with those of the expressions computed that can fail. The expressions are in
     columns of the draft; the new stream has, for each of them, a name that is its text."""
     found = {one.sql: one for one in expressions}

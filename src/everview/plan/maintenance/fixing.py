@@ -27,10 +27,10 @@ from everview.plan.maintenance.operator_definitions import (
     UnnestOperator,
     WindowOperator,
 )
-from everview.plan.maintenance.sketch import Draft, StateDraft, with_prefix
+from everview.plan.maintenance.sketch import StateDraft, StepDraft, with_prefix
 
 
-def fixed(draft: Draft, before_images: bool, views: Sequence[str] = ()) -> Step:
+def fixed(draft: StepDraft, before_images: bool, views: Sequence[str] = ()) -> Step:
     """The step of a draft that will gain nothing more; ``views`` are those that it writes."""
     members = tuple(sorted(draft.members))
     constants = None
@@ -62,7 +62,7 @@ def fixed(draft: Draft, before_images: bool, views: Sequence[str] = ()) -> Step:
     )
 
 
-def _state(draft: Draft, state: StateDraft) -> State:
+def _state(draft: StepDraft, state: StateDraft) -> State:
     inside = {part.name for part in state.key}
     fields = draft.columns if state.fields is None else state.fields
     return State(

@@ -17,7 +17,7 @@ from everview.change.types import VARCHAR
 from everview.errors import DefinitionError
 from everview.plan.expressions import Expr, Field, quoted
 from everview.plan.maintenance.compiler import COMPILED_BY
-from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.family import Shapeless, relation_template
 from everview.plan.maintenance.fixing import fixed
 from everview.plan.maintenance.model import (
@@ -32,7 +32,7 @@ from everview.plan.maintenance.model import (
 )
 from everview.plan.maintenance.operator_definitions import ComputedColumn, DeltaOperator, IndexOperator, ViewOperator
 from everview.plan.maintenance.rowwise import ROW_ID
-from everview.plan.maintenance.sketch import Draft, Sketch, Slot, StateDraft, Stream, place_for, resolved
+from everview.plan.maintenance.sketch import Sketch, Slot, StateDraft, StepDraft, Stream, place_for, resolved
 from everview.plan.maintenance.zoning import zones_of
 from everview.plan.relations import Relation, Scan, Sort
 
@@ -90,7 +90,7 @@ class _Compiled:
     key: tuple[str, ...]
     columns: tuple[ShownColumn, ...]
     order: tuple[ReadOrder, ...]
-    touched: tuple[tuple[Draft, tuple[Slot, ...]], ...]
+    touched: tuple[tuple[StepDraft, tuple[Slot, ...]], ...]
 
 
 @dataclass
@@ -137,7 +137,7 @@ class _Planner:
                 self.plan(relation.table)
         relation = view.relation
         self.sketch.touched = []
-        context = Context(self.sketch, COMPILED_BY, self._view, slots)
+        context = CompileContext(self.sketch, COMPILED_BY, self._view, slots)
         by = (*view.index, *(name for name in relation.key if name not in view.index))
         needed = frozenset(by) if view.index else frozenset(relation.by_name)
         below = context.stream(relation, needed)
@@ -171,7 +171,7 @@ def _row_id(key: Sequence[Field]) -> Expr:
     return Expr(" || ".join(told) or "''", VARCHAR)
 
 
-def _tables(drafts: Sequence[Draft]) -> tuple[TableUse, ...]:
+def _tables(drafts: Sequence[StepDraft]) -> tuple[TableUse, ...]:
     found: list[TableUse] = []
     for draft in drafts:
         if isinstance(draft.operator, DeltaOperator):

@@ -25,7 +25,7 @@ from dataclasses import replace
 from everview.change.schema import KeyPart
 from everview.change.types import BIGINT, Type
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
-from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.failing import computed_first, settled
 from everview.plan.maintenance.failing_calls import calls_that_can_fail
 from everview.plan.maintenance.joining import by_text, rows_by
@@ -52,7 +52,7 @@ from everview.plan.relations import Aggregate, Call, Distinct, SetOperation, Way
 from everview.plan.relations.sums import kept_as
 
 
-def aggregate(relation: Aggregate, needed: frozenset[str], context: Context) -> Stream:
+def aggregate(relation: Aggregate, needed: frozenset[str], context: CompileContext) -> Stream:
     calls = [call for call in relation.calls if call.field.name in needed]
     read = frozenset().union(
         *(expression.fields for _, expression in relation.groups),
@@ -100,7 +100,7 @@ class _Parts:
 
     def __init__(
         self,
-        context: Context,
+        context: CompileContext,
         below: Stream,
         key: Sequence[Expr],
         texts: Mapping[str, Expr],
@@ -279,7 +279,9 @@ class _Parts:
         return Stream(draft, above("grouped", self.below.labels), names, slots)
 
 
-def _expanded(relation: Aggregate, below: Stream, key: Sequence[Expr], context: Context) -> tuple[Stream, list[Expr]]:
+def _expanded(
+    relation: Aggregate, below: Stream, key: Sequence[Expr], context: CompileContext
+) -> tuple[Stream, list[Expr]]:
     """Each row once for each grouping set, with nulls for the columns outside the set."""
     texts = tuple(one.sql for one in key)
     stored = [computed_name(below.labels, f"grouped({sql})") for sql in texts]
@@ -295,14 +297,14 @@ def _expanded(relation: Aggregate, below: Stream, key: Sequence[Expr], context: 
     return Stream(draft, below.labels, below.names, slots), found
 
 
-def distinct(relation: Distinct, needed: frozenset[str], context: Context) -> Stream:
+def distinct(relation: Distinct, needed: frozenset[str], context: CompileContext) -> Stream:
     below = context.stream(relation.input, frozenset(column.name for column in relation.fields))
     different = {below.names[column.name].sql: below.names[column.name] for column in relation.fields}
     row = [different[sql] for sql in sorted(different)]
     return distinct_rows(context, below, row, place_for(below.draft, [one.sql for one in row]))
 
 
-def distinct_rows(context: Context, below: Stream, row: Sequence[Expr], place: Place) -> Stream:
+def distinct_rows(context: CompileContext, below: Stream, row: Sequence[Expr], place: Place) -> Stream:
     """Count equal rows and tell when one appears and when the last one goes."""
     operator = DistinctOperator(row=tuple(one.sql for one in row))
     draft, slots = context.sketch.step(operator, [(below, place)], f"different {below.draft.subject}")
@@ -313,7 +315,7 @@ def distinct_rows(context: Context, below: Stream, row: Sequence[Expr], place: P
     return below.carried_by(draft, below.names, slots)
 
 
-def set_operation(relation: SetOperation, needed: frozenset[str], context: Context) -> Stream:
+def set_operation(relation: SetOperation, needed: frozenset[str], context: CompileContext) -> Stream:
     sides: list[tuple[Stream, Place]] = []
     sent: list[tuple[str, ...]] = []
     for side in (relation.left, relation.right):

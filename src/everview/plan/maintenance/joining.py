@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from everview.change.schema import KeyPart
 from everview.plan.expressions import Expr, Field
-from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.failing import computed_first, settled
 from everview.plan.maintenance.model import Role, Shape
 from everview.plan.maintenance.names import pretty, side_prefix
@@ -17,14 +17,14 @@ from everview.plan.maintenance.operator_definitions import (
     PartitionOperator,
     ReverseJoinOperator,
 )
-from everview.plan.maintenance.sketch import Draft, Located, StateDraft, Stream, place_by, renamed, with_prefix
+from everview.plan.maintenance.sketch import Located, StateDraft, StepDraft, Stream, place_by, renamed, with_prefix
 from everview.plan.relations import Join, JoinKind
 from everview.plan.relations.joins import Equality
 
 _LEFT_ONLY = (JoinKind.SEMI, JoinKind.ANTI)
 
 
-def join(relation: Join, needed: frozenset[str], context: Context) -> Stream:
+def join(relation: Join, needed: frozenset[str], context: CompileContext) -> Stream:
     """A right join is a left join with its sides exchanged; only the order of compiling stays."""
     read = needed | (relation.rest.fields if relation.rest else frozenset())
     wanted = [
@@ -86,7 +86,7 @@ def _columns(side: Stream, names: Iterable[str], prefix: str, missing: bool) -> 
 
 
 def rows_by(
-    context: Context, below: Stream, key: Sequence[Expr], fields: Iterable[str], *, joined: bool = False
+    context: CompileContext, below: Stream, key: Sequence[Expr], fields: Iterable[str], *, joined: bool = False
 ) -> Stream:
     """A bag of rows for each key. One for each input and key, whoever reads it: a join's sides,
     groups and partitions that are evaluated again (paper 004, Example 6)."""
@@ -116,7 +116,7 @@ def bag_key(below: Stream, key: Sequence[Expr]) -> tuple[KeyPart, ...]:
     )
 
 
-def by_text(below: Draft, key: Sequence[str]) -> str:
+def by_text(below: StepDraft, key: Sequence[str]) -> str:
     """``orders by customer``, for people."""
     own = f"{below.subject.removeprefix('filtered ')}."
     parts = ", ".join(pretty(sql, lambda name: name.removeprefix(own)) for sql in key)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from everview.change.types import BLOB, BOOLEAN, Kind, Type
 from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
-from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.failing import computed_first
 from everview.plan.maintenance.failing_calls import calls_that_can_fail
 from everview.plan.maintenance.joining import bag_key, by_text, rows_by
@@ -27,7 +27,7 @@ from everview.plan.relations import Reevaluate, Relation, Sort, TopK, Window
 from everview.sql.leaves import replaced as replaced_leaves
 
 
-def window(relation: Window, needed: frozenset[str], context: Context) -> Stream:
+def window(relation: Window, needed: frozenset[str], context: CompileContext) -> Stream:
     """All window functions over one partition of one input are evaluated together, those that can fail with none of
     another view."""
     calls = [call for call in relation.calls if call.field.name in needed]
@@ -58,7 +58,7 @@ def window(relation: Window, needed: frozenset[str], context: Context) -> Stream
     return replace(result, names=names, labels=above("windowed", rows.labels))
 
 
-def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
+def top_k(relation: TopK, needed: frozenset[str], context: CompileContext) -> Stream:
     """The bag is ordered as the query asks, so only its first rows are read. The row key settles
     what the order leaves open."""
     asked = {sort.by.field for sort in relation.order}
@@ -127,7 +127,7 @@ _ORDERED_BY = {
 """What values are ordered by whose sort keys in DuckDB are not in their order."""
 
 
-def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context) -> Stream:
+def reevaluation(relation: Reevaluate, needed: frozenset[str], context: CompileContext) -> Stream:
     """A query over bags of its inputs. What it calls their columns is part of the query's text,
     so here, and only here, aliases are part of the meaning."""
     inputs: list[Stream] = []

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from everview.change.types import VARCHAR
 from everview.plan.expressions import Expr, Field, quoted
-from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.failing import can_fail
 from everview.plan.maintenance.family import template_of
 from everview.plan.maintenance.names import above, column_name, computed_name, numbered_from
@@ -20,7 +20,7 @@ from everview.plan.maintenance.operator_definitions import (
     UnnestOperator,
 )
 from everview.plan.maintenance.sketch import Place, Stream
-from everview.plan.relations import Filter, Project, Rows, Scan, Union, Unnest
+from everview.plan.relations import Filter, Project, QueryRows, Scan, Union, Unnest
 
 ROW_ID = ""
 """What tells the rows of a view apart, in one value, under this name: a query over a view that does
@@ -31,7 +31,7 @@ LONGEST = 4_000
 projections upon projections that name a column twice would double its text each time."""
 
 
-def scan(relation: Scan, needed: frozenset[str], context: Context) -> Stream:
+def scan(relation: Scan, needed: frozenset[str], context: CompileContext) -> Stream:
     """A base table's changes; or those of a view of the group, which are there already."""
     names = {f"{relation.alias}.{column.name}": column for column in relation.columns}
     view = context.views(relation.table)
@@ -53,7 +53,7 @@ def scan(relation: Scan, needed: frozenset[str], context: Context) -> Stream:
     return Stream(draft, (relation.table,), {name: found[name] for name in needed}, slots)
 
 
-def rows(relation: Rows, needed: frozenset[str], context: Context) -> Stream:
+def rows(relation: QueryRows, needed: frozenset[str], context: CompileContext) -> Stream:
     """Rows of the query itself: inserted once, when the view is built."""
     operator = RowsOperator(query=relation.query, rounds=relation.rounds)
     draft, slots = context.sketch.step(operator, (), "rows")
@@ -69,7 +69,7 @@ def rows(relation: Rows, needed: frozenset[str], context: Context) -> Stream:
     return Stream(draft, ("rows",), {name: found[name] for name in needed}, slots)
 
 
-def filtered(relation: Filter, needed: frozenset[str], context: Context) -> Stream:
+def filtered(relation: Filter, needed: frozenset[str], context: CompileContext) -> Stream:
     below = context.stream(relation.input, needed | relation.condition.fields)
     template = template_of(relation.condition.sql, relation.input.fields)
     own = [(kind, next(context.slots)) for kind in template.classes]
@@ -86,7 +86,7 @@ def filtered(relation: Filter, needed: frozenset[str], context: Context) -> Stre
     return Stream(draft, below.labels, names, slots)
 
 
-def projected(relation: Project, needed: frozenset[str], context: Context) -> Stream:
+def projected(relation: Project, needed: frozenset[str], context: CompileContext) -> Stream:
     outputs = [(column, expression) for column, expression in relation.outputs if column.name in needed]
     below = context.stream(relation.input, frozenset().union(*(expression.fields for _, expression in outputs)))
     names = {column.name: below.over(expression) for column, expression in outputs}
@@ -98,7 +98,7 @@ def projected(relation: Project, needed: frozenset[str], context: Context) -> St
     return Stream(below.draft, below.labels, names, below.slots).carried_by(draft, names, slots)
 
 
-def unnest(relation: Unnest, needed: frozenset[str], context: Context) -> Stream:
+def unnest(relation: Unnest, needed: frozenset[str], context: CompileContext) -> Stream:
     own = {relation.item.name, relation.position.name}
     below = context.stream(relation.input, (needed - own) | relation.items.fields)
     items = below.over(relation.items).sql
@@ -113,7 +113,7 @@ def unnest(relation: Unnest, needed: frozenset[str], context: Context) -> Stream
     return Stream(draft, above("unnested", below.labels), names, slots)
 
 
-def union(relation: Union, needed: frozenset[str], context: Context) -> Stream:
+def union(relation: Union, needed: frozenset[str], context: CompileContext) -> Stream:
     """Columns are matched by position, so which column of an input goes where is the meaning:
     all of them are needed."""
     columns = relation.fields

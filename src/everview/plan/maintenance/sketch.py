@@ -1,6 +1,6 @@
 """The plan while it grows: steps that gain columns and members as views come in.
 
-A :class:`Draft` is found by its fingerprint, so the second view that needs a step
+A :class:`StepDraft` is found by its fingerprint, so the second view that needs a step
 gets the first one's, and adds to it the columns and constants that it needs beyond.
 
 **Where a row is.** A stage's work is split by some row key, so a step may keep state for a key
@@ -51,7 +51,7 @@ class StateDraft:
 
 
 @dataclass(eq=False)
-class Draft:
+class StepDraft:
     """A step that may still gain columns, things to compute, and members."""
 
     fingerprint: str
@@ -59,7 +59,7 @@ class Draft:
     """Without what it gains."""
     subject: str
     """What its rows are, for people."""
-    inputs: tuple[tuple[Draft, tuple[str, ...] | None], ...]
+    inputs: tuple[tuple[StepDraft, tuple[str, ...] | None], ...]
     level: int
     """The stage, from 1."""
     located: Located
@@ -96,7 +96,7 @@ class Draft:
 class Stream:
     """A relation's rows as they come out of a draft."""
 
-    draft: Draft
+    draft: StepDraft
     labels: tuple[str, ...]
     """The sources that its names begin with."""
     names: dict[str, Expr]
@@ -142,7 +142,7 @@ class Stream:
             parts.append(KeyPart(name, column.type, column.nullable, bool(descending) and descending[number]))
         return tuple(parts)
 
-    def carried_by(self, draft: Draft, fields: Iterable[str], slots: tuple[Slot, ...]) -> Stream:
+    def carried_by(self, draft: StepDraft, fields: Iterable[str], slots: tuple[Slot, ...]) -> Stream:
         """The same fields as columns of a further step, which computes those that are none yet."""
         names: dict[str, Expr] = {}
         for name in fields:
@@ -166,14 +166,14 @@ class Place:
     """How its input gets there; None: it is there."""
 
 
-def place_for(draft: Draft, key: Sequence[str]) -> Place:
+def place_for(draft: StepDraft, key: Sequence[str]) -> Place:
     """Where state under this key can be kept: here, if rows that agree in it are in one place."""
     if draft.located is not None and all(part & set(key) for part in draft.located):
         return Place(draft.level, draft.located, None)
     return Place(draft.level + 1, _by(key), tuple(key))
 
 
-def place_by(draft: Draft, key: Sequence[str]) -> Place:
+def place_by(draft: StepDraft, key: Sequence[str]) -> Place:
     """Where rows are split by exactly this key, so that equal keys of other inputs meet them."""
     if (
         draft.level > 1
@@ -193,8 +193,8 @@ def _by(key: Sequence[str]) -> Located:
 class Sketch:
     """All drafts of a group."""
 
-    drafts: dict[str, Draft] = field(default_factory=dict)
-    touched: list[tuple[Draft, tuple[Slot, ...]]] = field(default_factory=list)
+    drafts: dict[str, StepDraft] = field(default_factory=dict)
+    touched: list[tuple[StepDraft, tuple[Slot, ...]]] = field(default_factory=list)
     """The drafts that the relation being compiled needs, with its constants."""
 
     def step(
@@ -203,7 +203,7 @@ class Sketch:
         inputs: Sequence[tuple[Stream, Place | None]],
         subject: str,
         own: Sequence[tuple[str, Slot]] = (),
-    ) -> tuple[Draft, tuple[Slot, ...]]:
+    ) -> tuple[StepDraft, tuple[Slot, ...]]:
         """Find or make a draft; its constants are those of the inputs and its ``own``, each with
         its class. The fingerprint is over the identity of the operator, not over what it gains."""
         classes = tuple(kind for stream, _ in inputs for kind in stream.draft.classes) + tuple(k for k, _ in own)
@@ -223,19 +223,19 @@ class Sketch:
                 for (stream, _), place in zip(inputs, places, strict=True)
             )
             located = first.located if first else None
-            draft = Draft(named, operator, subject, edges, level, located, (), classes)
+            draft = StepDraft(named, operator, subject, edges, level, located, (), classes)
             draft.zone_key = tuple(min(part) for part in located or ())
             self.drafts[named] = draft
         self.touched.append((draft, slots))
         return draft, slots
 
-    def join_members(self, touched: Iterable[tuple[Draft, tuple[Slot, ...]]], constants: Sequence[str]) -> None:
+    def join_members(self, touched: Iterable[tuple[StepDraft, tuple[Slot, ...]]], constants: Sequence[str]) -> None:
         """Enter the constants of one view in all the drafts that it needs."""
         for draft, slots in touched:
             draft.members[resolved(slots, constants)] = None
 
 
-def _edge(source: Draft, place: Place, level: int) -> tuple[str, ...] | None:
+def _edge(source: StepDraft, place: Place, level: int) -> tuple[str, ...] | None:
     if place.key is not None or source.level == level:
         return place.key
     there = source.columns.keys()

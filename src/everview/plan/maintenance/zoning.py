@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from everview.plan.maintenance.model import Zone
 from everview.plan.maintenance.names import pretty
-from everview.plan.maintenance.sketch import Draft
+from everview.plan.maintenance.sketch import StepDraft
 
 
-def zones_of(drafts: Sequence[Draft]) -> tuple[Zone, ...]:
+def zones_of(drafts: Sequence[StepDraft]) -> tuple[Zone, ...]:
     """The zones of all drafts, in order of their stages."""
     leader: dict[str, str] = {draft.fingerprint: draft.fingerprint for draft in drafts}
 
@@ -34,7 +34,7 @@ def zones_of(drafts: Sequence[Draft]) -> tuple[Zone, ...]:
                 met = readers.setdefault((source.fingerprint, key, draft.level), draft.fingerprint)
             leader[led_by(draft.fingerprint)] = led_by(met)
 
-    found: dict[str, list[Draft]] = {}
+    found: dict[str, list[StepDraft]] = {}
     for draft in drafts:
         found.setdefault(led_by(draft.fingerprint), []).append(draft)
     ordered = sorted(found.values(), key=lambda zone: zone[0].level)
@@ -44,6 +44,6 @@ def zones_of(drafts: Sequence[Draft]) -> tuple[Zone, ...]:
     )
 
 
-def _key(zone: Sequence[Draft]) -> tuple[str, ...]:
+def _key(zone: Sequence[StepDraft]) -> tuple[str, ...]:
     """The row key in names for people: as the first step of the zone calls it."""
     return tuple(pretty(sql) for sql in zone[0].zone_key)

@@ -34,7 +34,7 @@ from everview.plan.relations.partitions import Reevaluate, TopK, Window
 from everview.plan.relations.relation import Relation, outline
 from everview.plan.relations.rowwise import Filter, Project, Unnest, project
 from everview.plan.relations.sets import SetKind, SetOperation, Union
-from everview.plan.relations.sources import Rows, Scan
+from everview.plan.relations.sources import QueryRows, Scan
 
 __all__ = [
     "Aggregate",
@@ -45,9 +45,9 @@ __all__ = [
     "Join",
     "JoinKind",
     "Project",
+    "QueryRows",
     "Reevaluate",
     "Relation",
-    "Rows",
     "Scan",
     "SetKind",
     "SetOperation",
