@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from everview.operators import join
-from everview.operators.bags import PartitionWorker
 from everview.operators.in_memory import InMemory
 from everview.operators.join import JoinWorker, _Joining, _Keyed
 from everview.operators.pairing import KeyNumbers, SideRows
+from everview.operators.rows_by_key import PartitionWorker
 from everview.plan.maintenance.operator_base import Operator
 from everview.plan.maintenance.operator_definitions import (
     JoinOperator,

@@ -23,7 +23,7 @@ from everview.change.types import parse_type
 from everview.errors import DefinitionError
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.delta import DeltaWorker
-from everview.operators.quarantine import QuarantineChanges
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.runner import Runner
 from everview.operators.work import Work
 from everview.plan.compile import compile_text, plan_views

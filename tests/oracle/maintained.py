@@ -23,7 +23,7 @@ from everview.change.schema import Schema
 from everview.change.types import TIMESTAMP_NS, parse_type
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.evaluation import one_array
-from everview.operators.quarantine import Unvalued, listed
+from everview.operators.quarantine_records import Unvalued, listed
 from everview.operators.runner import Outcome, Runner
 from everview.operators.view_reader import StoredView
 from everview.plan.compile import CompiledView, compile_text, plan_views

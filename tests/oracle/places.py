@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.operators.bound import QUARANTINE, Edge
-from everview.operators.quarantine import QuarantineChanges
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.routing import Route, owners
 from everview.operators.runner import Outcome, Runner
 from everview.operators.stages import Packed, Stage, Workshop, sources_of

@@ -19,7 +19,7 @@ import duckdb
 
 from everview.plan.expressions import quoted
 from everview.plan.maintenance import Input, MaintenancePlan, Step
-from everview.plan.maintenance.names import filled
+from everview.plan.maintenance.column_names import filled
 from everview.plan.maintenance.operator_definitions import (
     AggregateOperator,
     AssembledCall,

@@ -17,7 +17,7 @@ from everview.maintain.epochs import begin_next
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE
-from everview.operators.quarantine import QuarantineChanges
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.work import Written
 from everview.store.contract import Begun, Commit
 from everview.zones.blocks import REPORT, Block, from_spark, to_spark

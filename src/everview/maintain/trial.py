@@ -26,7 +26,7 @@ from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.evaluation import Evaluator
 from everview.operators.flow import condensed
 from everview.operators.in_memory import InMemory
-from everview.operators.quarantine import QuarantineChanges
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.runner import Runner
 from everview.operators.view_reader import StoredView
 from everview.operators.work import Changes, Work

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.errors import DamagedEntryError
+from everview.operators.equal_values import one_look
 from everview.operators.evaluation import one_array
-from everview.operators.lookalikes import one_look
 from everview.operators.members import Numbers
 from everview.operators.readable import readable
 from everview.operators.stored import StoredRecords

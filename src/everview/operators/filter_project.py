@@ -25,7 +25,7 @@ from everview.operators.members import MEMBER, own_constants
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
 from everview.plan.maintenance import Step
-from everview.plan.maintenance.names import filled
+from everview.plan.maintenance.column_names import filled
 from everview.plan.maintenance.operator_definitions import FilterProjectOperator
 
 _ROW = "__n"

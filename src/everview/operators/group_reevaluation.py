@@ -21,12 +21,12 @@ import pyarrow.compute as pc
 
 from everview.change.entries import KEY
 from everview.change.types import BIGINT
-from everview.operators.bags import Bags
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, one_array
 from everview.operators.flow import condensed, together
 from everview.operators.members import MEMBER
 from everview.operators.partitions import UNIT, Numbers, Partitions, TouchedPartitions, answered, emitted
+from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker

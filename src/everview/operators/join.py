@@ -27,12 +27,12 @@ import pyarrow as pa
 from everview.change.entries import WEIGHT
 from everview.change.schema import KeyPart
 from everview.errors import DefinitionError
-from everview.operators.bags import Bags
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import columns_of, condensed, empty_changes
 from everview.operators.members import MEMBER, Numbers
 from everview.operators.pairing import KeyNumbers, SideRows, TouchedKeys, pairs, summed
+from everview.operators.rows_by_key import Bags
 from everview.operators.work import Changes, Mask, Work
 from everview.operators.worker import StepWorker
 from everview.plan.expressions import fields_of, quoted

@@ -37,9 +37,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.entries import KEY, WEIGHT
-from everview.operators.bags import Bags
 from everview.operators.evaluation import Unevaluable, one_array
 from everview.operators.members import MEMBER
+from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys
 from everview.operators.work import Changes, Work
 from everview.plan.maintenance import Step

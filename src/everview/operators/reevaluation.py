@@ -23,7 +23,6 @@ from everview.change.condense import with_weight
 from everview.change.entries import KEY
 from everview.change.schema import KeyPart
 from everview.errors import DefinitionError
-from everview.operators.bags import Bags
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, one_array
 from everview.operators.flow import condensed, together
@@ -32,6 +31,7 @@ from everview.operators.partitions import TOGETHER, Numbers, Partitions, Touched
 from everview.operators.parts import member_bytes
 from everview.operators.recursion import asked_of
 from everview.operators.rounding import rounds
+from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker

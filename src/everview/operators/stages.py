@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from everview.errors import EverviewError
 from everview.operators.aggregate import AggregateWorker
-from everview.operators.bags import PartitionWorker
 from everview.operators.bound import BoundPlan, Edge
 from everview.operators.clock import Clock
 from everview.operators.delta import DeltaWorker
@@ -33,6 +32,7 @@ from everview.operators.join import JoinWorker
 from everview.operators.pre_aggregation import PreAggregationWorker
 from everview.operators.reevaluation import ReevaluationWorker
 from everview.operators.routing import Route
+from everview.operators.rows_by_key import PartitionWorker
 from everview.operators.set_operation import SetWorker
 from everview.operators.top_k import TopKWorker
 from everview.operators.union import RowsWorker, UnionWorker

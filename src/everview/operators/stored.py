@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 from everview.change.schema import Column, KeyPart, Schema
 from everview.change.types import BLOB, BOOLEAN, Type
 from everview.errors import InputError
+from everview.operators.equal_values import one_look
 from everview.operators.evaluation import one_array
-from everview.operators.lookalikes import one_look
 from everview.operators.members import MEMBER, TAG, Members
 from everview.plan.expressions import Field
 from everview.plan.maintenance import State

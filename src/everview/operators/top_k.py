@@ -29,12 +29,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.entries import KEY, WEIGHT
-from everview.operators.bags import Bags
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import condensed, empty_changes, together
 from everview.operators.members import MEMBER
 from everview.operators.partitions import Merged, Numbers, Partitions, merged
+from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys, ordered_by, ordering
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker

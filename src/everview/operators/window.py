@@ -18,12 +18,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from everview.change.types import BIGINT
-from everview.operators.bags import Bags
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import condensed, together
 from everview.operators.partitions import UNIT, Partitions, answered, emitted
 from everview.operators.rounding import frame_rounds
+from everview.operators.rows_by_key import Bags
 from everview.operators.work import Changes, Work
 from everview.operators.worker import StepWorker
 from everview.plan.expressions import fields_of, parsed, quoted, written

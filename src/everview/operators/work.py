@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Evaluator, evaluator
-from everview.operators.quarantine import QuarantineChanges
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.stored import Keys
 from everview.operators.tally import Updates
 from everview.plan.maintenance import Step

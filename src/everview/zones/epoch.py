@@ -27,7 +27,7 @@ from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE
 from everview.operators.clock import Clock
-from everview.operators.quarantine import QuarantineChanges
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.runner import Outcome
 from everview.operators.work import Written
 from everview.store.contract import Begun, Store

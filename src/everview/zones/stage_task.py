@@ -34,7 +34,7 @@ from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import BoundPlan, Edge
 from everview.operators.clock import Clock
-from everview.operators.quarantine import QuarantineChanges
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.routing import Route, owners
 from everview.operators.stages import Packed, Stage, Workshop, sources_of
 from everview.operators.tally import Span

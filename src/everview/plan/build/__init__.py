@@ -18,7 +18,7 @@ from itertools import takewhile
 from sqlglot import exp
 
 from everview.plan.build.bare_nulls import without_bare_nulls
-from everview.plan.build.collations import escaping
+from everview.plan.build.collated_comparisons import escaping
 from everview.plan.build.context import BuildContext, NoOperator, Notice, QueryTyper, UntypedPart
 from everview.plan.build.links import QueryPiece
 from everview.plan.build.queries import build_query

@@ -23,7 +23,7 @@ from everview.change.schema import RESERVED
 from everview.plan.build import queries
 from everview.plan.build.context import Around, NoOperator
 from everview.plan.build.links import QueryPiece
-from everview.plan.build.scopes import QueryScope, free_columns
+from everview.plan.build.query_scopes import QueryScope, free_columns
 from everview.plan.expressions import Definition, of_field
 from everview.plan.relations import project
 

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from everview.change.types import BIGINT
-from everview.plan.build import calls, subqueries, windows
+from everview.plan.build import function_calls, subqueries, windows
 from everview.plan.build.context import BuildContext, field_column, text_of
 from everview.plan.build.links import Link
-from everview.plan.build.scopes import QueryScope, by_key, conjuncts, has_query, inside
+from everview.plan.build.query_scopes import QueryScope, by_key, conjuncts, has_query, inside
 from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr, Field
 from everview.plan.relations import TopK
@@ -48,7 +48,7 @@ class First:
 
     @property
     def ties(self) -> bool:
-        return calls.function_of(self.window.this) != "row_number"
+        return function_calls.function_of(self.window.this) != "row_number"
 
 
 def as_first(condition: exp.Expr) -> First | None:
@@ -76,7 +76,7 @@ def _first(node: exp.Expr, limit: int | None) -> First | None:
     window = node.unnest()
     if limit is None or limit < 1 or not isinstance(window, exp.Window) or window.args.get("spec"):
         return None
-    function = calls.function_of(window.this)
+    function = function_calls.function_of(window.this)
     if function not in _NUMBERS or (function == "dense_rank" and limit > 1):
         return None
     if function != "row_number" and not window.args.get("order"):
@@ -87,7 +87,7 @@ def _first(node: exp.Expr, limit: int | None) -> First | None:
 def numbers(scope: QueryScope, window: exp.Window, first: First) -> bool:
     """Whether a window function can be computed of the rows that are left: it numbers them under
     the same order."""
-    if calls.function_of(window.this) not in _NUMBERS or has_query(window) or has_query(first.window):
+    if function_calls.function_of(window.this) not in _NUMBERS or has_query(window) or has_query(first.window):
         return False
     over, own = (scope.lower(one) for one in (window, first.window))
     return all(_texts(over, part) == _texts(own, part) for part in ("partition_by", "order", "spec"))
@@ -112,7 +112,7 @@ def keep_first(scope: QueryScope, first: First, after: Sequence[exp.Window], lin
     for window in after:
         text = text_of(scope.lower(window))
         if text not in scope.known:
-            field = Field(scope.context.names.fresh(calls.function_of(window.this)), BIGINT, nullable=False)
+            field = Field(scope.context.names.fresh(function_calls.function_of(window.this)), BIGINT, nullable=False)
             scope.relation = scope.context.extended(scope.relation, [(field, Expr("CAST(1 AS BIGINT)", BIGINT))])
             scope.known[text] = field.name
 
@@ -177,5 +177,5 @@ def _only_filters(query: exp.Select) -> bool:
         return False
     parts = [node for part in query.expressions for node in inside(part)]
     return not any(
-        isinstance(node, exp.Window | exp.Explode | exp.Unnest) or calls.is_aggregate(node) for node in parts
+        isinstance(node, exp.Window | exp.Explode | exp.Unnest) or function_calls.is_aggregate(node) for node in parts
     )

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from everview.errors import UnknownObjectError
 from everview.plan.build.context import BuildContext
-from everview.plan.build.sources import scan
+from everview.plan.build.from_clause import scan
 from everview.plan.expressions import of_field
 from everview.plan.relations import Project, outline, project
 from everview.sql.namespace import Relation, nearest

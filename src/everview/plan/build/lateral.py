@@ -11,7 +11,7 @@ from sqlglot import exp
 from everview.change.types import BIGINT, Kind
 from everview.plan.build import around, links
 from everview.plan.build.context import BuildContext, NoOperator, text_of
-from everview.plan.build.scopes import Columns, QueryScope, free_columns
+from everview.plan.build.query_scopes import Columns, QueryScope, free_columns
 from everview.plan.expressions import Expr, Field
 from everview.plan.relations import Relation, Unnest
 

@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from everview.change.types import BIGINT, BOOLEAN
-from everview.plan.build import joins
+from everview.plan.build import join_clauses
 from everview.plan.build.context import BuildContext, NoOperator, field_column
-from everview.plan.build.scopes import QueryScope, by_key
+from everview.plan.build.query_scopes import QueryScope, by_key
 from everview.plan.expressions import Expr, Field, of_field, operand, quoted
 from everview.plan.relations import Aggregate, Call, Equality, Join, JoinKind, Relation, Sort, Way
 from everview.sql.positions import START, position_of
@@ -70,7 +70,7 @@ def equalities(scope: QueryScope, piece: QueryPiece, relation: Relation | None =
     found = []
     there = relation or piece.relation
     for link in piece.links:
-        made = joins.equality(
+        made = join_clauses.equality(
             scope.context, scope.expr(link.outer), of_field(there.field(link.inner)), link.nulls_match
         )
         if made is None:
@@ -117,7 +117,9 @@ def attach_rows(scope: QueryScope, piece: QueryPiece, outer: bool, place: exp.Ex
             return [field.name for field in fields]
         return list(piece.outputs)
     kind = JoinKind.LEFT if outer else JoinKind.INNER
-    scope.relation = joins.join_on(scope.context, kind, scope.relation, piece.relation, conditions(scope, piece), place)
+    scope.relation = join_clauses.join_on(
+        scope.context, kind, scope.relation, piece.relation, conditions(scope, piece), place
+    )
     return list(piece.outputs)
 
 

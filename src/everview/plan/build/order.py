@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from everview.plan.build.context import NoOperator
-from everview.plan.build.scopes import QueryScope, by_key, ordered
+from everview.plan.build.query_scopes import QueryScope, by_key, ordered
 from everview.plan.expressions import of_field
 from everview.plan.relations import Sort, TopK
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from everview.plan.build import reevaluate, select, sets, sources
+from everview.plan.build import from_clause, reevaluate, select, set_operations
 from everview.plan.build.context import BuildContext, NoOperator
 from everview.plan.build.links import QueryPiece
-from everview.plan.build.scopes import free_columns
+from everview.plan.build.query_scopes import free_columns
 from everview.plan.expressions import of_field
 from everview.plan.relations import project
 
@@ -56,7 +56,7 @@ def _built(context: BuildContext, query: exp.Expr, alias: str | None, needed: bo
     if isinstance(query, exp.Select):
         return select.build_select(context, query, alias, needed)
     if isinstance(query, exp.SetOperation):
-        return sets.build_set(context, query, alias)
+        return set_operations.build_set(context, query, alias)
     if isinstance(query, exp.Values | exp.Table):
         return _rows(context, query, alias)
     raise NoOperator("a query of this form", query)
@@ -98,7 +98,7 @@ def _named(cte: exp.Expr, context: BuildContext) -> exp.Expr:
 
 
 def _rows(context: BuildContext, query: exp.Expr, alias: str | None) -> QueryPiece:
-    relation, columns = sources.build_source(context, query)
+    relation, columns = from_clause.build_source(context, query)
     if alias is not None:
         return QueryPiece(relation, tuple(columns.values()), tuple(name for _, name in columns))
     fields = [relation.field(name) for name in columns.values()]

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from everview.change.types import BIGINT, Type
 from everview.errors import SqlTypeError
-from everview.plan.build import sources
+from everview.plan.build import from_clause
 from everview.plan.build.context import BuildContext, NoOperator, text_of
 from everview.plan.build.links import QueryPiece
 from everview.plan.expressions import Field, parsed, quoted
@@ -74,7 +74,7 @@ def over_inputs(context: BuildContext, query: exp.Expr) -> tuple[str, list[Scan]
                 inner: exp.Expr = change(context.named[name].copy(), own)
             else:
                 if name not in inputs:
-                    inputs[name] = sources.scan(context, exp.to_table(table.name))
+                    inputs[name] = from_clause.scan(context, exp.to_table(table.name))
                 inner = _renamed(inputs[name], list(inputs).index(name))
             alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
             replacement = exp.Subquery(this=inner, alias=alias.copy())

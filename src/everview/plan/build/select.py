@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from everview.plan.build import first_rows, groups, lateral, order, subqueries, windows
-from everview.plan.build.calls import windows as windows_in
+from everview.plan.build import first_rows, group_by, lateral, order, subqueries, windows
 from everview.plan.build.context import Around, BuildContext, NoOperator, field_column, nullable, text_of
+from everview.plan.build.from_clause import from_clause
+from everview.plan.build.function_calls import windows as windows_in
 from everview.plan.build.links import Link, QueryPiece
-from everview.plan.build.scopes import Columns, QueryScope, by_key, conjuncts, has_query, inside, is_local
-from everview.plan.build.sources import from_clause
+from everview.plan.build.query_scopes import Columns, QueryScope, by_key, conjuncts, has_query, inside, is_local
 from everview.plan.collations import is_collated
 from everview.plan.expressions import Definition, Expr, Field, of_field, quoted, replaced
 from everview.plan.relations import Distinct, Sort, TopK, project
@@ -57,10 +57,10 @@ def build_select(context: BuildContext, query: exp.Expr, alias: str | None, need
             subqueries.keep(made.scope, condition)
         else:
             _link(made, condition)
-    if groups.is_grouped(query):
+    if group_by.is_grouped(query):
         if made.rest:
             raise NoOperator("an aggregate linked to the rows around it by more than equalities", made.rest[0])
-        made.empty = groups.build_groups(made.scope, query, made.links)
+        made.empty = group_by.build_groups(made.scope, query, made.links)
         _having(made)
     _windows(made)
     _unnest(made)
@@ -74,9 +74,9 @@ def _without_columns(query: exp.Expr) -> None:
         query.set("order", None)
         query.set("distinct", None)
         if not query.args.get("qualify"):
-            grouped = groups.is_grouped(query)
+            grouped = group_by.is_grouped(query)
             query.set("expressions", [exp.alias_(exp.Literal.number(1), "one")])
-            if grouped and not groups.is_grouped(query):
+            if grouped and not group_by.is_grouped(query):
                 query.set("expressions", [exp.alias_(exp.Count(this=exp.Star()), "one")])
 
 

@@ -20,10 +20,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from everview.plan.build import around, groups, joins, links
+from everview.plan.build import around, group_by, join_clauses, links
 from everview.plan.build.context import NoOperator, field_column, nullable, text_of
 from everview.plan.build.links import QueryPiece
-from everview.plan.build.scopes import QueryScope, has_query
+from everview.plan.build.query_scopes import QueryScope, has_query
 from everview.plan.expressions import Field, of_field, operand, parsed, quoted
 from everview.plan.relations import Aggregate, Call, Equality, Join, JoinKind, Way
 
@@ -54,7 +54,9 @@ def _plainer(node: exp.Expr) -> exp.Expr:
 def _is_one_row(query: exp.Expr) -> bool:
     """Whether a query has one row whatever it reads: an aggregate of everything."""
     more = ("group", "having", "qualify", "limit", "offset", "with_")
-    return isinstance(query, exp.Select) and groups.is_grouped(query) and not any(query.args.get(part) for part in more)
+    return (
+        isinstance(query, exp.Select) and group_by.is_grouped(query) and not any(query.args.get(part) for part in more)
+    )
 
 
 def _query(node: exp.Expr) -> exp.Expr:
@@ -74,7 +76,7 @@ def _keep_existing(scope: QueryScope, node: exp.Exists, negated: bool) -> bool:
         test = _exists(scope, piece, node)
         scope.keep(parsed(f"NOT {test}" if negated else test).copy())
     else:
-        scope.relation = joins.join_on(
+        scope.relation = join_clauses.join_on(
             scope.context, kind, scope.relation, piece.relation, links.conditions(scope, piece), node
         )
     return True
@@ -102,7 +104,7 @@ def _keep_members(scope: QueryScope, node: exp.In, negated: bool) -> bool:
         exp.EQ(this=operand(parsed(value.sql)), expression=field_column(output)) for value, output in pairs
     ]
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
-    scope.relation = joins.join_on(
+    scope.relation = join_clauses.join_on(
         scope.context, kind, scope.relation, piece.relation, [*compared, *links.conditions(scope, piece)], node
     )
     return True
@@ -188,7 +190,7 @@ def _member(scope: QueryScope, node: exp.In) -> str:
         raise NoOperator("IN of a subquery linked in this way", node)
     value = scope.expr(sides[0])
     (output,) = piece.outputs
-    made = joins.equality(scope.context, value, of_field(piece.relation.field(output)))
+    made = join_clauses.equality(scope.context, value, of_field(piece.relation.field(output)))
     if made is None:
         raise NoOperator("IN of values of different types", node)
     if made.right.field is None:  # members are counted as what they are compared as

@@ -14,7 +14,7 @@ from sqlglot import exp
 from everview.change.types import BIGINT
 from everview.plan.build import Built
 from everview.plan.build.context import BuildContext, Notice, QueryTyper
-from everview.plan.build.sources import scan
+from everview.plan.build.from_clause import scan
 from everview.plan.expressions import Field, quoted
 from everview.plan.relations import QueryRows, Reevaluate, Relation, Scan
 from everview.sql.positions import position

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.plan.build import calls, subqueries
+from everview.plan.build import function_calls, subqueries
 from everview.plan.build.context import NoOperator, field_column, text_of
 from everview.plan.build.links import Link
-from everview.plan.build.scopes import QueryScope, as_sort, ordered
+from everview.plan.build.query_scopes import QueryScope, as_sort, ordered
 from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr, Field, of_field, parsed, written
 from everview.plan.relations import Call, Relation, Window
@@ -56,7 +56,7 @@ def _call(scope: QueryScope, tree: exp.Expr, text: str, links: Sequence[Link]) -
     context, relation = scope.context, scope.relation
     if any(isinstance(part, exp.Window) for part in tree.this.walk()):
         raise NoOperator("a window function inside a window function", tree)
-    function = calls.function_of(tree.this)
+    function = function_calls.function_of(tree.this)
     settled = _settled(tree, function, relation)
     linked = [field_column(link.inner) for link in links]
     by = [*(settled.args.get("partition_by") or ()), *linked]
@@ -95,7 +95,7 @@ def _settled(tree: exp.Expr, function: str, relation: Relation) -> exp.Expr:
     if function in _ONE_BY_ONE or (spec is not None and frame == "ROWS" and not spec.args.get("exclude")):
         tree.set("order", exp.Order(expressions=[*(order.expressions if order else ()), *more]))
     elif (
-        (function in _PICKED or function in calls.OPEN)
+        (function in _PICKED or function in function_calls.OPEN)
         and isinstance(tree.this, exp.Func)
         and not tree.this.find(exp.Order, exp.Distinct)
     ):

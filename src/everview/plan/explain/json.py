@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from everview.plan.explain.part import PlanExcerpt, part_of
+from everview.plan.explain.excerpt import PlanExcerpt, part_of
 from everview.plan.maintenance import Cost, MaintenancePlan, Step, costs, notices
-from everview.plan.maintenance.names import pretty
+from everview.plan.maintenance.column_names import pretty
 from everview.plan.maintenance.recorded import encoded
 
 FORMAT = 1

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from everview.plan.explain.layout import Band, Drawing, Line, Node, arranged
-from everview.plan.explain.part import PlanExcerpt, listed, part_of
+from everview.plan.explain.excerpt import PlanExcerpt, listed, part_of
+from everview.plan.explain.svg_layout import Band, Drawing, Line, Node, arranged
 from everview.plan.maintenance import MaintenancePlan, Step
-from everview.plan.maintenance.names import pretty
+from everview.plan.maintenance.column_names import pretty
 from everview.plan.maintenance.operator_definitions import (
     DeltaOperator,
     GroupReevaluationOperator,

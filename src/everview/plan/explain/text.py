@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from everview.plan.explain.part import PlanExcerpt, listed, part_of
+from everview.plan.explain.excerpt import PlanExcerpt, listed, part_of
 from everview.plan.maintenance import MaintenancePlan, Shape, State, Step, costs, notices
-from everview.plan.maintenance.names import pretty
+from everview.plan.maintenance.column_names import pretty
 
 
 def explain_text(

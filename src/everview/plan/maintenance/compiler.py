@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from everview.plan.maintenance.aggregate_steps import aggregate, distinct, set_operation
 from everview.plan.maintenance.context import CompileContext
-from everview.plan.maintenance.grouping import aggregate, distinct, set_operation
-from everview.plan.maintenance.joining import join
-from everview.plan.maintenance.partitioning import reevaluation, top_k, window
-from everview.plan.maintenance.rowwise import filtered, projected, rows, scan, union, unnest
+from everview.plan.maintenance.join_steps import join
+from everview.plan.maintenance.partition_steps import reevaluation, top_k, window
+from everview.plan.maintenance.rowwise_steps import filtered, projected, rows, scan, union, unnest
 from everview.plan.maintenance.sketch import Stream
 from everview.plan.relations import (
     Aggregate,

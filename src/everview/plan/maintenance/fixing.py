@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from everview.change.schema import KeyPart
+from everview.plan.maintenance.column_names import filled, pretty
 from everview.plan.maintenance.family import parameter_type
 from everview.plan.maintenance.fingerprint import fingerprint
 from everview.plan.maintenance.model import Constants, Input, Role, Shape, State, Step
-from everview.plan.maintenance.names import filled, pretty
 from everview.plan.maintenance.operator_definitions import (
     AggregateOperator,
     AnyOperator,

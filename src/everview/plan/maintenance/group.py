@@ -31,7 +31,7 @@ from everview.plan.maintenance.model import (
     TableUse,
 )
 from everview.plan.maintenance.operator_definitions import ComputedColumn, DeltaOperator, IndexOperator, ViewOperator
-from everview.plan.maintenance.rowwise import ROW_ID
+from everview.plan.maintenance.rowwise_steps import ROW_ID
 from everview.plan.maintenance.sketch import Sketch, Slot, StateDraft, StepDraft, Stream, place_for, resolved
 from everview.plan.maintenance.zoning import zones_of
 from everview.plan.relations import Relation, Scan, Sort

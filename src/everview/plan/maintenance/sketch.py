@@ -26,9 +26,9 @@ from dataclasses import dataclass, field
 
 from everview.change.schema import KeyPart
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
+from everview.plan.maintenance.column_names import computed_name
 from everview.plan.maintenance.fingerprint import fingerprint
 from everview.plan.maintenance.model import Role, Shape
-from everview.plan.maintenance.names import computed_name
 from everview.plan.maintenance.operator_base import Gained
 from everview.plan.maintenance.operator_definitions import AnyOperator, ComputedColumn
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from everview.plan.maintenance.column_names import pretty
 from everview.plan.maintenance.model import Zone
-from everview.plan.maintenance.names import pretty
 from everview.plan.maintenance.sketch import StepDraft
 
 

@@ -15,7 +15,7 @@ from everview.change.types import BIGINT
 from everview.plan.build import order, queries
 from everview.plan.build.context import BuildContext, NoOperator, field_column
 from everview.plan.build.links import QueryPiece
-from everview.plan.build.scopes import QueryScope
+from everview.plan.build.query_scopes import QueryScope
 from everview.plan.expressions import Definition, Expr, Field, of_field, quoted
 from everview.plan.relations import Relation, SetKind, SetOperation, Union, project
 from everview.sql.calls import aggregates

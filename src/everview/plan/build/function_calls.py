@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from everview.change.types import BIGNUM, DOUBLE, Kind, Type
 from everview.plan.build.context import BuildContext, field_column, text_of
-from everview.plan.build.scopes import as_sort, inside
+from everview.plan.build.query_scopes import as_sort, inside
 from everview.plan.collations import is_collated
 from everview.plan.expressions import Expr, Field, parsed, written
 from everview.plan.relations import Call, Relation, Way

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from everview.change.types import VARCHAR
 from everview.plan.expressions import Expr, Field, quoted
+from everview.plan.maintenance.column_names import above, column_name, computed_name, numbered_from
 from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.failing import can_fail
 from everview.plan.maintenance.family import template_of
-from everview.plan.maintenance.names import above, column_name, computed_name, numbered_from
 from everview.plan.maintenance.operator_definitions import (
     DeltaOperator,
     FilterProjectOperator,

@@ -25,12 +25,12 @@ from dataclasses import replace
 from everview.change.schema import KeyPart
 from everview.change.types import BIGINT, Type
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
+from everview.plan.maintenance.column_names import above, computed_name
 from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.failing import computed_first, settled
 from everview.plan.maintenance.failing_calls import calls_that_can_fail
-from everview.plan.maintenance.joining import by_text, rows_by
+from everview.plan.maintenance.join_steps import by_text, rows_by
 from everview.plan.maintenance.model import Role, Shape
-from everview.plan.maintenance.names import above, computed_name
 from everview.plan.maintenance.operator_definitions import (
     AccumulatedColumn,
     AggregateOperator,

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from everview.change.schema import KeyPart
 from everview.plan.expressions import Expr, Field
+from everview.plan.maintenance.column_names import pretty, side_prefix
 from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.failing import computed_first, settled
 from everview.plan.maintenance.model import Role, Shape
-from everview.plan.maintenance.names import pretty, side_prefix
 from everview.plan.maintenance.operator_definitions import (
     JoinOperator,
     MatchedKey,

@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from everview.change.schema import RESERVED
 from everview.change.types import BIGINT
-from everview.plan.build import calls, subqueries
+from everview.plan.build import function_calls, subqueries
 from everview.plan.build.context import NoOperator, field_column, nullable, text_of
 from everview.plan.build.links import Link
-from everview.plan.build.scopes import QueryScope, has_query
+from everview.plan.build.query_scopes import QueryScope, has_query
 from everview.plan.expressions import Definition, Expr, Field, quoted
 from everview.plan.relations import Aggregate, Call
 from everview.sql.outer_aggregates import computed_parts, outer_aggregates, plain_columns
@@ -27,7 +27,7 @@ Sets = list[list[exp.Expr]]
 def is_grouped(query: exp.Expr) -> bool:
     if query.args.get("group") or query.args.get("having"):
         return True
-    if any(True for part in computed_parts(query) for _ in calls.aggregate_calls(part)):
+    if any(True for part in computed_parts(query) for _ in function_calls.aggregate_calls(part)):
         return True
     return bool(outer_aggregates(query))
 
@@ -39,7 +39,9 @@ def build_groups(scope: QueryScope, query: exp.Expr, links: list[Link]) -> dict[
     sets = _sets(query)
     _absorb_keys(scope, query, sets)
     lifted = _lifted(scope, query)
-    nodes = [call for part in computed_parts(query) for call in calls.aggregate_calls(part)] + list(lifted.values())
+    nodes = [call for part in computed_parts(query) for call in function_calls.aggregate_calls(part)] + list(
+        lifted.values()
+    )
     for node in nodes:
         subqueries.absorb_within(scope, node)
     relation = scope.relation
@@ -62,11 +64,15 @@ def build_groups(scope: QueryScope, query: exp.Expr, links: list[Link]) -> dict[
         tree = scope.lower(node)
         text = texts_of[id(node)]
         if text not in known and not isinstance(tree, exp.Grouping):
-            call = calls.aggregate(context, relation, tree, context.names.fresh(calls.function_of(tree)))
+            call = function_calls.aggregate(
+                context, relation, tree, context.names.fresh(function_calls.function_of(tree))
+            )
             made.append(call)
             known[text] = call.field.name
     if not groups and not made:  # HAVING alone: the one row has to hold something
-        made.append(calls.aggregate(context, relation, exp.Count(this=exp.Star()), context.names.fresh("count")))
+        made.append(
+            function_calls.aggregate(context, relation, exp.Count(this=exp.Star()), context.names.fresh("count"))
+        )
     at = {expression.sql: number for number, (_, expression) in enumerate(groups)}
     numbers = tuple(tuple(at[text] for text in dict.fromkeys([*one, *linked])) for one in texts) if several else ()
     number = Field(context.names.fresh("set"), BIGINT, nullable=False, hidden=True) if several else None
@@ -76,7 +82,7 @@ def build_groups(scope: QueryScope, query: exp.Expr, links: list[Link]) -> dict[
     scope.known = known
     scope.columns |= {place: known[texts_of[id(node)]] for place, node in lifted.items()}
     if links and texts == [[]]:
-        return {call.field.name: "0" if call.function in calls.COUNTS else "NULL" for call in made}
+        return {call.field.name: "0" if call.function in function_calls.COUNTS else "NULL" for call in made}
     if links and any(not one for one in texts):
         raise NoOperator("an empty grouping set linked to the rows around it", query)
     return None
@@ -142,7 +148,11 @@ def _sets(query: exp.Expr) -> Sets:
         assert isinstance(query, exp.Select)
         shown = [part.unalias() for part in plain_columns(query)]
         return [
-            [one for one in shown if not any(True for _ in calls.aggregate_calls(one)) and not one.find(exp.Window)]
+            [
+                one
+                for one in shown
+                if not any(True for _ in function_calls.aggregate_calls(one)) and not one.find(exp.Window)
+            ]
         ]
     parts = [*group.expressions]
     for name in ("rollup", "cube", "grouping_sets"):

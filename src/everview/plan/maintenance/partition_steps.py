@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from everview.change.types import BLOB, BOOLEAN, Kind, Type
 from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
+from everview.plan.maintenance.column_names import above, computed_name, pretty
 from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.failing import computed_first
 from everview.plan.maintenance.failing_calls import calls_that_can_fail
-from everview.plan.maintenance.joining import bag_key, by_text, rows_by
+from everview.plan.maintenance.join_steps import bag_key, by_text, rows_by
 from everview.plan.maintenance.model import Role, Shape
-from everview.plan.maintenance.names import above, computed_name, pretty
 from everview.plan.maintenance.operator_definitions import (
     BagOrder,
     EvaluatedCall,

@@ -13,9 +13,9 @@ from sqlglot import exp
 
 from everview.change.schema import ROW_ID
 from everview.change.types import BIGINT, UUID, VARCHAR, Kind, Type
-from everview.plan.build import joins, lateral, queries, reevaluate, subqueries
+from everview.plan.build import join_clauses, lateral, queries, reevaluate, subqueries
 from everview.plan.build.context import BuildContext, NoOperator, text_of
-from everview.plan.build.scopes import (
+from everview.plan.build.query_scopes import (
     Columns,
     QueryScope,
     conjuncts,
@@ -85,13 +85,13 @@ class Sources:
 
     def together(self, start: int, where: list[exp.Expr]) -> Relation:
         """The parts from one on as one relation, joined on what is open and what WHERE says."""
-        relation = joins.combine(self.context, self.parts[start:], merged := [*self.open, *where], self.places)
+        relation = join_clauses.combine(self.context, self.parts[start:], merged := [*self.open, *where], self.places)
         own = [c for c in merged if any(c is one for one in self.open)]
-        ready = [c for c in own if joins.fields_in(c) <= relation.by_name.keys()]
+        ready = [c for c in own if join_clauses.fields_in(c) <= relation.by_name.keys()]
         self.open = [c for c in own if not any(c is one for one in ready)]
         where[:] = [c for c in where if any(c is one for one in merged)]
         del self.parts[start:]
-        return joins.filtered(self.context, relation, ready)
+        return join_clauses.filtered(self.context, relation, ready)
 
 
 def from_clause(context: BuildContext, query: exp.Expr) -> tuple[Relation, Columns, list[exp.Expr]]:
@@ -113,7 +113,7 @@ def from_clause(context: BuildContext, query: exp.Expr) -> tuple[Relation, Colum
             _join(found, join, conditions)
     found.hold(conditions)
     relation = found.together(0, [])
-    return joins.filtered(context, relation, found.open), found.columns, found.later
+    return join_clauses.filtered(context, relation, found.open), found.columns, found.later
 
 
 def _is_comma(join: exp.Join) -> bool:
@@ -150,7 +150,7 @@ def _join(found: Sources, join: exp.Join, where: list[exp.Expr]) -> None:
         if found.crossed and how in (JoinKind.RIGHT, JoinKind.FULL):
             raise NoOperator("an outer join of what reads the rows before a comma", join)
         left, right = found.together(found.chain, early), found.add(join.this)
-        found.parts.append(joins.as_of(found.context, how, left, right, _lowered(on, found), join))
+        found.parts.append(join_clauses.as_of(found.context, how, left, right, _lowered(on, found), join))
     elif (side, kind) in _KINDS and not method:
         how = _KINDS[side, kind]
         if found.crossed and how in (JoinKind.RIGHT, JoinKind.FULL):
@@ -159,7 +159,7 @@ def _join(found: Sources, join: exp.Join, where: list[exp.Expr]) -> None:
         left, right = found.together(found.chain, early), found.add(join.this)
         if how not in (JoinKind.RIGHT, JoinKind.FULL):
             right, on = _asked_before(found, join, right, on)
-        found.parts.append(joins.join_on(found.context, how, left, right, _lowered(on, found), join))
+        found.parts.append(join_clauses.join_on(found.context, how, left, right, _lowered(on, found), join))
     elif kind in ("", "INNER", "CROSS") and not side and not method:
         found.parts.append(found.add(join.this))
         for more in join.this.args.get("joins") or ():
