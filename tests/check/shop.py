@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 
 import everview
-from everview.operators.view_reader import StoredView
+from everview.operators.view import StoredView
 from tests.check.damage import plan_of
 from tests.client.kinds import TABLES, VIEWS, write
 from tests.oracle.maintained import bag

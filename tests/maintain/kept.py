@@ -25,7 +25,7 @@ from everview.maintain.trimming import Trimmer, set_retention
 from everview.operators.bound import QUARANTINE
 from everview.operators.members import tags_of
 from everview.operators.quarantine_records import Unvalued, listed
-from everview.operators.view_reader import StoredView
+from everview.operators.view import StoredView
 from everview.plan.maintenance import Shape
 from everview.store.embedded.store import EmbeddedStore
 from tests.oracle.base import emptied

@@ -9,7 +9,7 @@ import pytest
 
 from everview.errors import DefinitionError
 from everview.maintain.pending import Pending
-from everview.operators.view_reader import StoredView
+from everview.operators.view import StoredView
 from tests.maintain.kept import Kept, kept
 from tests.maintain.test_building import ROWS, VIEWS, create, member, write
 from tests.oracle.maintained import bag

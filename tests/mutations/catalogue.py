@@ -5,10 +5,7 @@ What is missed is listed with the reason why neither safeguard can notice it.
 
 from __future__ import annotations
 
-from everview.plan.maintenance.operator_definitions import (
-    DeltaOperator,
-    IndexOperator,
-)
+from everview.plan.maintenance.operator_definitions import DeltaOperator, IndexOperator
 from tests.mutations import (
     building_clauses,
     building_joins,

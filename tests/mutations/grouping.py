@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from everview.operators import aggregate, distinct, extreme, partitions, pre_aggregation, set_operation
 from everview.operators.accumulators import Count
-from everview.operators.copies import Copies
+from everview.operators.distinct import Copies
 from everview.operators.whole_sums import NarrowSum
 from everview.plan.maintenance.operator_definitions import (
     AggregateOperator,

@@ -20,11 +20,7 @@ from everview.operators.join import JoinWorker, _Joining, _Keyed
 from everview.operators.pairing import KeyNumbers, SideRows
 from everview.operators.rows_by_key import PartitionWorker
 from everview.plan.maintenance.operator_base import Operator
-from everview.plan.maintenance.operator_definitions import (
-    JoinOperator,
-    PartitionOperator,
-    ReverseJoinOperator,
-)
+from everview.plan.maintenance.operator_definitions import JoinOperator, PartitionOperator, ReverseJoinOperator
 from everview.plan.relations import JoinKind
 from everview.store.contract import BagRows
 from tests.mutations.mutant import Fault, Mutant, instead, planned, wrapped

@@ -22,9 +22,7 @@ from everview.operators.stages import Stage
 from everview.plan import compile as compiling
 from everview.plan.maintenance import MaintenancePlan, Step, plan_group
 from everview.plan.maintenance.operator_base import Operator
-from everview.plan.maintenance.operator_definitions import (
-    ViewOperator,
-)
+from everview.plan.maintenance.operator_definitions import ViewOperator
 from everview.sql import check, definitions
 from tests.mutations.targets import Target
 

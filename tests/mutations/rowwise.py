@@ -19,8 +19,8 @@ from everview.operators.evaluation import Evaluator
 from everview.operators.in_memory import InMemory
 from everview.operators.members import MEMBER
 from everview.operators.stages import Stage
-from everview.operators.view_reader import StoredView
-from everview.operators.worker import StepWorker
+from everview.operators.view import StoredView
+from everview.operators.work import StepWorker
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import (
     DeltaOperator,

@@ -59,7 +59,6 @@ class Builder(enum.Enum):
 
 NO_BUILDERS = {
     "context": "holds what builders share",
-    "names": "makes names up",
     "indexes": "plans an index, which is no query",
     "verbatim": "takes the user's own words, which are what everything is compared with",
 }

@@ -9,10 +9,7 @@ import pytest
 
 import everview.plan.build
 from everview.operators.stages import WORKERS
-from everview.plan.maintenance.operator_definitions import (
-    IndexOperator,
-    ViewOperator,
-)
+from everview.plan.maintenance.operator_definitions import IndexOperator, ViewOperator
 from everview.plan.rules import RULES
 from tests.mutations.catalogue import MISSED, MUTANTS, NOT_A_QUERY
 from tests.mutations.judging import forgotten, judged, judgements

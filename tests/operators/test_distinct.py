@@ -8,9 +8,7 @@ import pytest
 
 from everview.change.schema import Schema
 from everview.errors import DamagedEntryError
-from everview.plan.maintenance.operator_definitions import (
-    DistinctOperator,
-)
+from everview.plan.maintenance.operator_definitions import DistinctOperator
 from tests.operators.histories import history, maintained, taken
 from tests.oracle.maintained import bag
 

@@ -25,7 +25,7 @@ from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.quarantine_records import Unvalued, listed
 from everview.operators.runner import Outcome, Runner
-from everview.operators.view_reader import StoredView
+from everview.operators.view import StoredView
 from everview.plan.compile import CompiledView, compile_text, plan_views
 from everview.sql.namespace import Names, Relation
 from everview.sql.settings import connect

@@ -22,7 +22,6 @@ from everview.plan.maintenance import Input, MaintenancePlan, Step
 from everview.plan.maintenance.column_names import filled
 from everview.plan.maintenance.operator_definitions import (
     AggregateOperator,
-    AssembledCall,
     ComputingOperator,
     DeltaOperator,
     DistinctOperator,
@@ -42,6 +41,7 @@ from everview.plan.maintenance.operator_definitions import (
     WindowOperator,
     WrittenRowsOperator,
 )
+from everview.plan.maintenance.operator_parts import AssembledCall
 
 PLACE = "__place"
 Where = dict[tuple[str, tuple[str, ...]], dict[tuple[object, ...], object]]

@@ -27,7 +27,8 @@ from everview.plan.maintenance.model import (
     TableUse,
     Zone,
 )
-from everview.plan.maintenance.operator_definitions import ComputedColumn, DeltaOperator, TableColumn, ViewOperator
+from everview.plan.maintenance.operator_definitions import DeltaOperator, ViewOperator
+from everview.plan.maintenance.operator_parts import ComputedColumn, TableColumn
 
 ID = Field("orders.id", BIGINT, nullable=False)
 AMOUNT = Field("orders.amount", decimal(10, 2))

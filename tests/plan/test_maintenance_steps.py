@@ -14,7 +14,6 @@ from everview.plan.maintenance import MaintenancePlan, Role, Shape, Step, ViewIn
 from everview.plan.maintenance.operator_base import Operator
 from everview.plan.maintenance.operator_definitions import (
     AggregateOperator,
-    ComputedColumn,
     DeltaOperator,
     DistinctOperator,
     ExpandOperator,
@@ -31,6 +30,7 @@ from everview.plan.maintenance.operator_definitions import (
     ViewOperator,
     WindowOperator,
 )
+from everview.plan.maintenance.operator_parts import ComputedColumn
 from everview.plan.relations import (
     Aggregate,
     Distinct,

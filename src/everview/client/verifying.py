@@ -17,7 +17,7 @@ from everview.client.reading import Context
 from everview.client.snapshots import opened
 from everview.errors import SnapshotExpiredError
 from everview.maintain.quarantine import DAMAGED, set_aside
-from everview.operators.view_reader import StoredView
+from everview.operators.view import StoredView
 from everview.store.contract import Snapshot, Store
 
 COUNTED = 10_000

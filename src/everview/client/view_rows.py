@@ -33,7 +33,7 @@ from everview.client.result import ResultColumn
 from everview.errors import DamagedEntryError, DefinitionError, InputError
 from everview.operators.bound import BoundPlan
 from everview.operators.stored import KEPT, Keys, short
-from everview.operators.view_reader import StoredView
+from everview.operators.view import StoredView
 from everview.sql.settings import connect
 from everview.store.columns import one_array, to_python
 from everview.store.contract import Row, StateReader

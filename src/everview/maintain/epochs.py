@@ -23,8 +23,8 @@ from everview.maintain.plans import Plans
 from everview.maintain.rebuilding import replace_aside
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.bound import QUARANTINE
-from everview.operators.clock import Clock
 from everview.operators.runner import Outcome, Runner
+from everview.operators.stages import Clock
 from everview.store.contract import Begun, Commit, Damage, Snapshot, Store
 
 OPERATIONS = 100_000

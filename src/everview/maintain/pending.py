@@ -37,7 +37,7 @@ from everview.maintain.plans import Plans
 from everview.operators.bound import BoundPlan
 from everview.operators.flow import condensed, empty_changes
 from everview.operators.runner import Runner
-from everview.operators.view_reader import StoredView
+from everview.operators.view import StoredView
 from everview.operators.work import Changes
 from everview.plan.maintenance import restricted
 from everview.store.contract import (

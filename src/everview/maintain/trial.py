@@ -28,7 +28,7 @@ from everview.operators.flow import condensed
 from everview.operators.in_memory import InMemory
 from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.runner import Runner
-from everview.operators.view_reader import StoredView
+from everview.operators.view import StoredView
 from everview.operators.work import Changes, Work
 from everview.plan.maintenance import MaintenancePlan, TableUse, ViewInput, plan_group
 from everview.plan.relations import Reevaluate, Relation

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from everview.operators.bound import BoundPlan
 from everview.operators.flow import together
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import quoted
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import ExpandOperator

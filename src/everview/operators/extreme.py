@@ -23,8 +23,7 @@ from everview.operators.flow import condensed, together
 from everview.operators.limbs import Mask
 from everview.operators.members import MEMBER
 from everview.operators.stored import Keys, StoredBags
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import ExtremeOperator
 from everview.store.contract import BagRows, Bytes

@@ -22,8 +22,7 @@ from everview.change.types import BIGINT, INTEGER, Type
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, in_turn
 from everview.operators.members import MEMBER, own_constants
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.column_names import filled
 from everview.plan.maintenance.operator_definitions import FilterProjectOperator

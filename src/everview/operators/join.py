@@ -33,8 +33,7 @@ from everview.operators.flow import columns_of, condensed, empty_changes
 from everview.operators.members import MEMBER, Numbers
 from everview.operators.pairing import KeyNumbers, SideRows, TouchedKeys, pairs, summed
 from everview.operators.rows_by_key import Bags
-from everview.operators.work import Changes, Mask, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, Mask, StepWorker, Work
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import JoinOperator

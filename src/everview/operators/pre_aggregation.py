@@ -29,15 +29,12 @@ from everview.change.types import BOOLEAN, Type
 from everview.errors import DamagedEntryError
 from everview.operators.accumulators import Accumulator, accumulator
 from everview.operators.bound import BoundPlan
-from everview.operators.evaluation import Typed, one_array, plain
-from everview.operators.flow import together
+from everview.operators.evaluation import Typed, one_array, plain, readable
+from everview.operators.flow import numbered, together
 from everview.operators.limbs import Mask
 from everview.operators.members import MEMBER
-from everview.operators.parts import numbered
-from everview.operators.readable import readable
 from everview.operators.stored import StoredRecords
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import PreAggregationOperator
 from everview.store.contract import Bytes, Deletes, Puts

@@ -25,16 +25,14 @@ from everview.change.schema import KeyPart
 from everview.errors import DefinitionError
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, one_array
-from everview.operators.flow import condensed, together
+from everview.operators.flow import condensed, member_bytes, together
 from everview.operators.members import MEMBER
 from everview.operators.partitions import TOGETHER, Numbers, Partitions, TouchedPartitions
-from everview.operators.parts import member_bytes
 from everview.operators.recursion import asked_of
 from everview.operators.rounding import rounds
 from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import quoted
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import ReevaluationOperator

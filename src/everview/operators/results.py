@@ -46,11 +46,10 @@ import pyarrow.compute as pc
 from everview.change.types import BIGNUM, DOUBLE, HUGEINT, Kind, Type, decimal
 from everview.errors import DefinitionError
 from everview.operators.accumulators import sum_of
-from everview.operators.bignum_sums import BignumSum
 from everview.operators.exact_sum import ExactSum, Floats
 from everview.operators.limbs import Ints, Mask
-from everview.operators.whole_sums import Words, column_of, outside_digits
-from everview.plan.relations.sums import MOMENTS
+from everview.operators.whole_sums import BignumSum, Words, column_of, outside_digits
+from everview.plan.relations.groups import MOMENTS
 
 _SMALL = frozenset({Kind.TINYINT, Kind.UTINYINT, Kind.SMALLINT})
 _SMALL_DIGITS = 4

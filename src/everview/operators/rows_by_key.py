@@ -23,8 +23,7 @@ from everview.operators.evaluation import Evaluated, one_array
 from everview.operators.flow import condensed
 from everview.operators.members import MEMBER, Numbers
 from everview.operators.stored import StoredBags
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import KeyedRowsOperator
 from everview.store.contract import BagRows, Bytes

@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from everview.change.entries import WEIGHT
 from everview.operators.bound import QUARANTINE, BoundPlan
-from everview.operators.clock import Clock
 from everview.operators.quarantine_records import QuarantineChanges
-from everview.operators.stages import Packed, Stage, Workshop, sources_of
+from everview.operators.stages import Clock, Packed, Stage, Workshop, sources_of
 from everview.operators.tally import Span, Taken, Tally
 from everview.operators.work import Changes, Dry, States, Work, Written
 from everview.store.contract import Begun, Damage, LogBatch, StateReader, Store

@@ -20,13 +20,12 @@ import pyarrow as pa
 
 from everview.change.entries import WEIGHT
 from everview.operators.bound import BoundPlan
-from everview.operators.copies import Copies, Counts
+from everview.operators.distinct import Copies, Counts
 from everview.operators.evaluation import one_array
 from everview.operators.flow import columns_of, empty_changes
 from everview.operators.members import MEMBER, Numbers
 from everview.operators.stored import StoredRecords
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import SetOperator
 from everview.plan.relations.sets import SetKind

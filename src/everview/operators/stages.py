@@ -5,11 +5,15 @@ what steps of later stages read.
 
 The same code runs in a Spark task, where a place is one of several view servers, and in the
 user's process, where there is one place.
+
+A :class:`Clock` measures where the time goes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +24,6 @@ import pyarrow as pa
 from everview.errors import EverviewError
 from everview.operators.aggregate import AggregateWorker
 from everview.operators.bound import BoundPlan, Edge
-from everview.operators.clock import Clock
 from everview.operators.delta import DeltaWorker
 from everview.operators.distinct import DistinctWorker
 from everview.operators.evaluation import Unevaluable
@@ -65,6 +68,22 @@ from everview.plan.maintenance.operator_definitions import (
     WindowOperator,
 )
 from everview.store.contract import LogBatch
+
+
+class Clock:
+    """Seconds by the name of what they were spent on."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
 
 WORKERS: Mapping[type[Operator], Callable[[Step, BoundPlan], Worker]] = {
     DeltaOperator: DeltaWorker,

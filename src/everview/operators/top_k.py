@@ -36,8 +36,7 @@ from everview.operators.members import MEMBER
 from everview.operators.partitions import Merged, Numbers, Partitions, merged
 from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys, ordered_by, ordering
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import KeyedRowsOperator, TopKOperator

@@ -17,8 +17,7 @@ from everview.operators.evaluation import Unevaluable
 from everview.operators.flow import columns_of, empty_changes, together
 from everview.operators.members import MEMBER
 from everview.operators.recursion import asked_of
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import RowsOperator, UnionOperator
 

@@ -14,8 +14,7 @@ from everview.change.types import BIGINT
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable
 from everview.operators.flow import columns_of
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import quoted
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import UnnestOperator

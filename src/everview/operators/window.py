@@ -24,8 +24,7 @@ from everview.operators.flow import condensed, together
 from everview.operators.partitions import UNIT, Partitions, answered, emitted
 from everview.operators.rounding import frame_rounds
 from everview.operators.rows_by_key import Bags
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import fields_of, parsed, quoted, written
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import WindowOperator

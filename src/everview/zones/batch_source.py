@@ -38,7 +38,7 @@ from everview.maintain.chunks import keys_of, rows_at
 from everview.maintain.pending import Laid, Pending
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import Chunk
-from everview.operators.view_reader import StoredView
+from everview.operators.view import StoredView
 from everview.plan.expressions import quoted
 from everview.sql.settings import connect
 from everview.store.contract import Snapshot, StateReader, Store, Table

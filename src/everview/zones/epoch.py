@@ -26,9 +26,9 @@ from everview.maintain.epochs import Epochs
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE
-from everview.operators.clock import Clock
 from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.runner import Outcome
+from everview.operators.stages import Clock
 from everview.operators.work import Written
 from everview.store.contract import Begun, Store
 from everview.store.opened import machine

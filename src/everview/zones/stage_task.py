@@ -33,10 +33,9 @@ from everview.maintain.chunks import loaded_entries, rows_at
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import BoundPlan, Edge
-from everview.operators.clock import Clock
 from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.routing import Route, owners
-from everview.operators.stages import Packed, Stage, Workshop, sources_of
+from everview.operators.stages import Clock, Packed, Stage, Workshop, sources_of
 from everview.operators.tally import Span
 from everview.operators.work import Changes, Mask, Work, Written
 from everview.plan.maintenance import Step

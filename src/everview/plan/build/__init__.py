@@ -4,9 +4,9 @@ Every construct that an operator can maintain becomes the relation of that
 operator, and the rest of the query is re-evaluated in pieces as small as possible.
 
 The order in which to read the modules: ``select`` takes a SELECT through its clauses;
-``sources`` and ``joins`` build FROM and WHERE, ``lateral`` what is computed of each row there,
-``groups`` GROUP BY, ``windows`` window functions, ``first_rows`` top-k by them, ``order`` ORDER BY and LIMIT,
-``sets`` set operations; ``subqueries``, ``links`` and ``around`` turn subqueries into joins;
+``from_clause`` and ``join_clauses`` build FROM and WHERE, ``lateral`` what is computed of each row there,
+``group_by`` GROUP BY, ``windows`` window functions, ``first_rows`` top-k by them, ``order`` ORDER BY and LIMIT,
+``set_operations`` set operations; ``subqueries``, ``links`` and ``around`` turn subqueries into joins;
 ``reevaluate`` takes what is left.
 """
 

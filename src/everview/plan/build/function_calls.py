@@ -18,7 +18,7 @@ from everview.plan.build.query_scopes import as_sort, inside
 from everview.plan.collations import is_collated
 from everview.plan.expressions import Expr, Field, parsed, written
 from everview.plan.relations import Call, Relation, Way
-from everview.plan.relations.sums import kept_as
+from everview.plan.relations.groups import kept_as
 from everview.sql.outer_aggregates import WRAPPERS
 from everview.sql.settings import connect
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from everview.plan.maintenance.costs import Amount, Change, Cost, costs, notices
-from everview.plan.maintenance.difference import PlanDifference, difference
-from everview.plan.maintenance.evolution import continued, restricted
+from everview.plan.maintenance.evolution import PlanDifference, continued, difference, restricted
 from everview.plan.maintenance.group import ViewInput, plan_group
 from everview.plan.maintenance.model import (
     Constants,

@@ -1,4 +1,4 @@
-"""What brings rows together: aggregates, distinct rows, set operations.
+"""Aggregates.
 
 An aggregate is put together from parts that are each kept for one (input, group
 key) and shared, and the step that puts them together keeps nothing.
@@ -22,34 +22,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from everview.change.schema import KeyPart
 from everview.change.types import BIGINT, Type
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
 from everview.plan.maintenance.column_names import above, computed_name
-from everview.plan.maintenance.context import CompileContext
-from everview.plan.maintenance.failing import computed_first, settled
-from everview.plan.maintenance.failing_calls import calls_that_can_fail
+from everview.plan.maintenance.counting_steps import distinct_rows
+from everview.plan.maintenance.failing import calls_that_can_fail, computed_first, settled
 from everview.plan.maintenance.join_steps import by_text, rows_by
 from everview.plan.maintenance.model import Role, Shape
 from everview.plan.maintenance.operator_definitions import (
-    AccumulatedColumn,
     AggregateOperator,
-    AssembledCall,
-    DistinctOperator,
-    EndColumn,
-    EvaluatedCall,
     ExpandOperator,
     ExtremeOperator,
     FilterProjectOperator,
     GroupKey,
     GroupReevaluationOperator,
-    PartColumn,
     PreAggregationOperator,
-    SetOperator,
 )
-from everview.plan.maintenance.sketch import Place, StateDraft, Stream, place_by, place_for
-from everview.plan.relations import Aggregate, Call, Distinct, SetOperation, Way
-from everview.plan.relations.sums import kept_as
+from everview.plan.maintenance.operator_parts import (
+    AccumulatedColumn,
+    AssembledCall,
+    EndColumn,
+    EvaluatedCall,
+    PartColumn,
+)
+from everview.plan.maintenance.sketch import CompileContext, Place, StateDraft, Stream, place_for
+from everview.plan.relations import Aggregate, Call, Way
+from everview.plan.relations.groups import kept_as
 
 
 def aggregate(relation: Aggregate, needed: frozenset[str], context: CompileContext) -> Stream:
@@ -295,55 +293,6 @@ def _expanded(
         draft.carry([Field(number, relation.set_number.type, nullable=False)])
         found.append(Expr(quoted(number), relation.set_number.type))
     return Stream(draft, below.labels, below.names, slots), found
-
-
-def distinct(relation: Distinct, needed: frozenset[str], context: CompileContext) -> Stream:
-    below = context.stream(relation.input, frozenset(column.name for column in relation.fields))
-    different = {below.names[column.name].sql: below.names[column.name] for column in relation.fields}
-    row = [different[sql] for sql in sorted(different)]
-    return distinct_rows(context, below, row, place_for(below.draft, [one.sql for one in row]))
-
-
-def distinct_rows(context: CompileContext, below: Stream, row: Sequence[Expr], place: Place) -> Stream:
-    """Count equal rows and tell when one appears and when the last one goes."""
-    operator = DistinctOperator(row=tuple(one.sql for one in row))
-    draft, slots = context.sketch.step(operator, [(below, place)], f"different {below.draft.subject}")
-    if draft.state is None:
-        kept = {"copies": Field("copies", BIGINT, nullable=False)}
-        key = below.key_parts(row)
-        draft.state = StateDraft(Role.DISTINCT_COUNT, Shape.RECORD, below.draft.subject, key, fields=kept)
-    return below.carried_by(draft, below.names, slots)
-
-
-def set_operation(relation: SetOperation, needed: frozenset[str], context: CompileContext) -> Stream:
-    sides: list[tuple[Stream, Place]] = []
-    sent: list[tuple[str, ...]] = []
-    for side in (relation.left, relation.right):
-        below = context.stream(side, frozenset(column.name for column in side.shown))
-        by = tuple(
-            below.names[found.name].sql
-            if found.type == column.type
-            else f"CAST({below.names[found.name].sql} AS {column.type})"
-            for found, column in zip(side.shown, relation.columns, strict=True)
-        )
-        sent.append(by)
-        sides.append((below, place_by(below.draft, by)))
-    count = len(relation.columns)
-    stored = [f"set.{n + 1}" for n in range(count)] + (["set.copy"] if relation.copy else [])
-    draft, slots = context.sketch.step(
-        SetOperator(kind=relation.kind, all=relation.all, columns=tuple(stored), inputs=tuple(sent)),
-        sides,
-        f" {relation.kind.value} ".join(below.draft.subject for below, _ in sides),
-    )
-    draft.located = tuple(frozenset({quoted(name)}) for name in stored[:count])
-    draft.zone_key = tuple(map(quoted, stored[:count]))
-    draft.carry(Field(name, f.type, f.nullable) for name, f in zip(stored, relation.fields, strict=True))
-    if draft.state is None:
-        key = tuple(KeyPart(n, f.type, f.nullable) for n, f in zip(stored, relation.columns, strict=False))
-        kept = {side: Field(side, BIGINT, nullable=False) for side in ("left copies", "right copies")}
-        draft.state = StateDraft(Role.DISTINCT_COUNT, Shape.RECORD, draft.subject, key, fields=kept)
-    names = {f.name: Expr(quoted(name), f.type) for name, f in zip(stored, relation.fields, strict=True)}
-    return Stream(draft, ("set",), names, slots)
 
 
 def _text(function: str, arguments: Sequence[str], distinct: bool, filtered: str | None) -> str:

@@ -4,22 +4,32 @@ Views are compiled one after another into one sketch, a template only once
 however many views it has, and the sketch is then fixed and cut into zones.
 
 The order of the views does not matter, and leaving one out changes nothing about the others
-but the columns and members that only it needed: see :mod:`everview.plan.maintenance.difference`.
+but the columns and members that only it needed: see :func:`everview.plan.maintenance.evolution.difference`.
+
+Each kind of relation is compiled by one function, in the table below: a relation with the fields
+that are needed of it becomes a stream, inputs first, and every step on the way is found by its
+fingerprint or made.
+
+Projections are no steps: a computed column is carried as an expression over the columns that
+are there, until a step keeps it or sends it on. So two views that compute different things of
+the same rows share everything below.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from everview.change.types import VARCHAR
 from everview.errors import DefinitionError
 from everview.plan.expressions import Expr, Field, quoted
-from everview.plan.maintenance.compiler import COMPILED_BY
-from everview.plan.maintenance.context import CompileContext
+from everview.plan.maintenance.aggregate_steps import aggregate
+from everview.plan.maintenance.counting_steps import distinct, set_operation
 from everview.plan.maintenance.family import Shapeless, relation_template
-from everview.plan.maintenance.fixing import fixed
+from everview.plan.maintenance.fixing import fixed, zones_of
+from everview.plan.maintenance.join_steps import join
 from everview.plan.maintenance.model import (
     Family,
     MaintenancePlan,
@@ -30,11 +40,53 @@ from everview.plan.maintenance.model import (
     ShownColumn,
     TableUse,
 )
-from everview.plan.maintenance.operator_definitions import ComputedColumn, DeltaOperator, IndexOperator, ViewOperator
-from everview.plan.maintenance.rowwise_steps import ROW_ID
-from everview.plan.maintenance.sketch import Sketch, Slot, StateDraft, StepDraft, Stream, place_for, resolved
-from everview.plan.maintenance.zoning import zones_of
-from everview.plan.relations import Relation, Scan, Sort
+from everview.plan.maintenance.operator_definitions import DeltaOperator, IndexOperator, ViewOperator
+from everview.plan.maintenance.operator_parts import ComputedColumn
+from everview.plan.maintenance.partition_steps import reevaluation, top_k, window
+from everview.plan.maintenance.rowwise_steps import ROW_ID, filtered, projected, rows, scan, union, unnest
+from everview.plan.maintenance.sketch import (
+    CompileContext,
+    Sketch,
+    Slot,
+    StateDraft,
+    StepDraft,
+    Stream,
+    place_for,
+    resolved,
+)
+from everview.plan.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Project,
+    QueryRows,
+    Reevaluate,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    TopK,
+    Union,
+    Unnest,
+    Window,
+)
+
+COMPILED_BY: Mapping[type[Relation], Callable[[Any, frozenset[str], CompileContext], Stream]] = {
+    Scan: scan,
+    QueryRows: rows,
+    Filter: filtered,
+    Project: projected,
+    Unnest: unnest,
+    Union: union,
+    Aggregate: aggregate,
+    Distinct: distinct,
+    SetOperation: set_operation,
+    Join: join,
+    Window: window,
+    TopK: top_k,
+    Reevaluate: reevaluation,
+}
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,20 @@ from dataclasses import replace
 from everview.change.schema import KeyPart
 from everview.plan.expressions import Expr, Field
 from everview.plan.maintenance.column_names import pretty, side_prefix
-from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.failing import computed_first, settled
 from everview.plan.maintenance.model import Role, Shape
-from everview.plan.maintenance.operator_definitions import (
-    JoinOperator,
-    MatchedKey,
-    PartitionOperator,
-    ReverseJoinOperator,
+from everview.plan.maintenance.operator_definitions import JoinOperator, PartitionOperator, ReverseJoinOperator
+from everview.plan.maintenance.operator_parts import MatchedKey
+from everview.plan.maintenance.sketch import (
+    CompileContext,
+    Located,
+    StateDraft,
+    StepDraft,
+    Stream,
+    place_by,
+    renamed,
+    with_prefix,
 )
-from everview.plan.maintenance.sketch import Located, StateDraft, StepDraft, Stream, place_by, renamed, with_prefix
 from everview.plan.relations import Join, JoinKind
 from everview.plan.relations.joins import Equality
 

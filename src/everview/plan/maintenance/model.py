@@ -39,7 +39,7 @@ from everview.plan.maintenance.recorded import decoded, encoded
 FORMAT = 2
 """Of the recorded plan. Plans are stored with epochs; one of another format is refused."""
 
-Kind = TypeVar("Kind", bound=Operator)
+OperatorKind = TypeVar("OperatorKind", bound=Operator)
 
 
 class Shape(enum.Enum):
@@ -134,7 +134,7 @@ class Step:
     def members(self) -> int:
         return len(self.constants.members) if self.constants else 1
 
-    def operator_as(self, kind: type[Kind]) -> Kind:
+    def operator_as(self, kind: type[OperatorKind]) -> OperatorKind:
         """The operator, which is of this kind."""
         if not isinstance(self.operator, kind):
             raise DefinitionError(f"step {self.operator.name} {self.title} is no {kind.__name__}")

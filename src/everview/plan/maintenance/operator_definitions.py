@@ -10,56 +10,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from everview.change.types import Type
-from everview.plan.maintenance.operator_base import Gained, Operator, beside, gained
+from everview.plan.maintenance.operator_base import Operator, beside, gained
+from everview.plan.maintenance.operator_parts import (
+    AccumulatedColumn,
+    AssembledCall,
+    BagOrder,
+    ComputedColumn,
+    EndColumn,
+    EvaluatedCall,
+    MatchedKey,
+    QueryInput,
+    TableColumn,
+)
 from everview.plan.relations.joins import JoinKind
 from everview.plan.relations.sets import SetKind
 
 GroupKey: TypeAlias = tuple[str, ...]
 """The values of a group's key, as SQL."""
-
-
-# -------------------------------------------------------------- what views add
-
-
-@dataclass(frozen=True)
-class TableColumn(Gained):
-    """A column of a base table, under the name of a field."""
-
-    column: str
-
-
-@dataclass(frozen=True)
-class ComputedColumn(Gained):
-    """A field that is an expression over the input."""
-
-    sql: str
-
-
-@dataclass(frozen=True)
-class AccumulatedColumn(Gained):
-    """A count or a sum that is kept for each group."""
-
-    function: str
-    argument: str | None
-    """None: rows are counted."""
-    filter: str | None
-    argument_type: Type | None = None
-    """Of a sum."""
-
-
-@dataclass(frozen=True)
-class EndColumn(Gained):
-    """The least or the greatest value of each group."""
-
-    function: str
-
-
-@dataclass(frozen=True)
-class EvaluatedCall(Gained):
-    """An aggregate or window function that is evaluated again for the groups that change."""
-
-    sql: str
 
 
 # -------------------------------------------------------------- sources
@@ -201,24 +168,6 @@ class GroupReevaluationOperator(Operator):
         self._require(all(len(one) == len(self.key) for one in self.always), "a group has not all parts of the key")
 
 
-@dataclass(frozen=True)
-class PartColumn:
-    """A column of one of the parts of an aggregate."""
-
-    part: int
-    """The number of the input."""
-    column: str
-
-
-@dataclass(frozen=True)
-class AssembledCall:
-    """A shown aggregate: a function of columns of parts. Of a sum or an average these are the sum and the count."""
-
-    name: str
-    function: str
-    columns: tuple[PartColumn, ...]
-
-
 @dataclass(frozen=True, kw_only=True)
 class AggregateOperator(Operator):
     """The parts of each group put together."""
@@ -239,14 +188,6 @@ class AggregateOperator(Operator):
 
 
 # -------------------------------------------------------------- rows by key
-
-
-@dataclass(frozen=True)
-class BagOrder:
-    """One part of the order of a bag's rows."""
-
-    sql: str
-    descending: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,15 +212,6 @@ class ReverseJoinOperator(KeyedRowsOperator):
     """The rows of each join key; a partition with the same key may be evaluated over them too."""
 
     name = "reverse-join"
-
-
-@dataclass(frozen=True)
-class MatchedKey:
-    """An equality of a join: the key's expressions in the inputs of its two reverse-joins."""
-
-    left: str
-    right: str
-    nulls_match: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,22 +256,6 @@ class TopKOperator(Operator):
     def __post_init__(self) -> None:
         self._require((self.limit or 0) >= 0 and self.offset >= 0, "a limit or an offset is negative")
         self._require(self.ties is None or self.ties >= 0, "a number of parts is negative")
-
-
-@dataclass(frozen=True)
-class QueryColumn:
-    """A field of an input, and what the query calls it."""
-
-    stored: str
-    name: str
-
-
-@dataclass(frozen=True)
-class QueryInput:
-    """An input of a query that is evaluated again: its columns, and the key of its partitions."""
-
-    columns: tuple[QueryColumn, ...]
-    key: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,22 +7,17 @@ from dataclasses import replace
 from everview.change.types import BLOB, BOOLEAN, Kind, Type
 from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
 from everview.plan.maintenance.column_names import above, computed_name, pretty
-from everview.plan.maintenance.context import CompileContext
-from everview.plan.maintenance.failing import computed_first
-from everview.plan.maintenance.failing_calls import calls_that_can_fail
+from everview.plan.maintenance.failing import calls_that_can_fail, computed_first
 from everview.plan.maintenance.join_steps import bag_key, by_text, rows_by
 from everview.plan.maintenance.model import Role, Shape
 from everview.plan.maintenance.operator_definitions import (
-    BagOrder,
-    EvaluatedCall,
     PartitionOperator,
-    QueryColumn,
-    QueryInput,
     ReevaluationOperator,
     TopKOperator,
     WindowOperator,
 )
-from everview.plan.maintenance.sketch import StateDraft, Stream, place_for
+from everview.plan.maintenance.operator_parts import BagOrder, EvaluatedCall, QueryColumn, QueryInput
+from everview.plan.maintenance.sketch import CompileContext, StateDraft, Stream, place_for
 from everview.plan.relations import Reevaluate, Relation, Sort, TopK, Window
 from everview.sql.leaves import replaced as replaced_leaves
 

@@ -8,18 +8,17 @@ from dataclasses import replace
 from everview.change.types import VARCHAR
 from everview.plan.expressions import Expr, Field, quoted
 from everview.plan.maintenance.column_names import above, column_name, computed_name, numbered_from
-from everview.plan.maintenance.context import CompileContext
 from everview.plan.maintenance.failing import can_fail
 from everview.plan.maintenance.family import template_of
 from everview.plan.maintenance.operator_definitions import (
     DeltaOperator,
     FilterProjectOperator,
     RowsOperator,
-    TableColumn,
     UnionOperator,
     UnnestOperator,
 )
-from everview.plan.maintenance.sketch import Place, Stream
+from everview.plan.maintenance.operator_parts import TableColumn
+from everview.plan.maintenance.sketch import CompileContext, Place, Stream
 from everview.plan.relations import Filter, Project, QueryRows, Scan, Union, Unnest
 
 ROW_ID = ""

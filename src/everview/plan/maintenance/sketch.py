@@ -21,8 +21,9 @@ inputs, and the rows they join, start in the second stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from everview.change.schema import KeyPart
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
@@ -30,7 +31,9 @@ from everview.plan.maintenance.column_names import computed_name
 from everview.plan.maintenance.fingerprint import fingerprint
 from everview.plan.maintenance.model import Role, Shape
 from everview.plan.maintenance.operator_base import Gained
-from everview.plan.maintenance.operator_definitions import AnyOperator, ComputedColumn
+from everview.plan.maintenance.operator_definitions import AnyOperator
+from everview.plan.maintenance.operator_parts import ComputedColumn
+from everview.plan.relations import Relation
 
 Located = tuple[frozenset[str], ...] | None
 """None: by nothing that the rows tell."""
@@ -256,3 +259,19 @@ def renamed(located: Located, prefix: str) -> Located:
 def with_prefix(sql: str, prefix: str) -> str:
     """An expression over fields whose names begin with a prefix."""
     return replaced(sql, {name: quoted(prefix + name) for name in fields_of(sql)}) if prefix else sql
+
+
+@dataclass
+class CompileContext:
+    """What is shared while one relation is compiled."""
+
+    sketch: Sketch
+    compiled_by: Mapping[type[Relation], Callable[[Any, frozenset[str], CompileContext], Stream]]
+    views: Callable[[str], Stream | None]
+    """The stream of a view of the same group, by its shown columns; None: a base table."""
+    slots: Iterator[Slot]
+    """The constants of the relation's conditions, in the order in which it is compiled."""
+
+    def stream(self, relation: Relation, needed: frozenset[str]) -> Stream:
+        """Compile a relation of which these fields are needed."""
+        return self.compiled_by[type(relation)](relation, needed, self)
