@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 
 import everview
-from everview.operators.view_reader import ViewReader
+from everview.operators.view import StoredView
 from tests.check.damage import plan_of
 from tests.client.kinds import TABLES, VIEWS, write
 from tests.oracle.maintained import bag
@@ -51,4 +51,4 @@ def shown(db: everview.Database) -> dict[str, Counter[tuple[object, ...]]]:
     _, bound = plan_of(db)
     with db.store.snapshot() as snapshot:
         epoch = snapshot.committed("main").epoch
-        return {name: bag(ViewReader(bound, name).rows(snapshot, epoch)) for name in bound.plan.by_name}
+        return {name: bag(StoredView(bound, name).rows(snapshot, epoch)) for name in bound.plan.by_name}

@@ -10,6 +10,7 @@ import everview
 from everview.catalog import MAIN
 from everview.maintain import Plans
 from everview.maintain.quarantine import set_aside
+from everview.plan.maintenance.operator_definitions import ReevaluationOperator
 from everview.sql.bounded_recursion import bounded
 
 STEPS = (
@@ -52,7 +53,8 @@ def test_the_limit_of_a_view_is_the_limit_of_its_plan(tmp_path: Path) -> None:
         assert not db.catalog.view("v").verbatim
         last = Plans(db.store, db.catalog).last(MAIN)
         assert last is not None
-        assert [step.parameters["rounds"] for step in last[1].plan.steps if "rounds" in step.parameters] == [7000]
+        operators = [step.operator for step in last[1].plan.steps]
+        assert [one.rounds for one in operators if isinstance(one, ReevaluationOperator)] == [7000]
 
 
 WORDS = [

@@ -24,8 +24,8 @@ from everview.maintain.metrics import FIGURES
 from everview.maintain.trimming import Trimmer, set_retention
 from everview.operators.bound import QUARANTINE
 from everview.operators.members import tags_of
-from everview.operators.quarantine import Unvalued, listed
-from everview.operators.view_reader import ViewReader
+from everview.operators.quarantine_records import Unvalued, listed
+from everview.operators.view import StoredView
 from everview.plan.maintenance import Shape
 from everview.store.embedded.store import EmbeddedStore
 from tests.oracle.base import emptied
@@ -123,7 +123,7 @@ class Kept:
         assert isinstance(one, ViewDefinition | IndexDefinition)
         last = self.maintainer.plans.last(one.group)
         assert last is not None
-        return ViewReader(last[1], one.name).rows(self.store.views, self.store.views.committed(one.group).epoch)
+        return StoredView(last[1], one.name).rows(self.store.views, self.store.views.committed(one.group).epoch)
 
     def check(self) -> None:
         """Every view that can be read is what its query says of the rows at its group's frontier, and has

@@ -9,7 +9,7 @@ import pytest
 
 from everview.errors import DefinitionError
 from everview.maintain.pending import Pending
-from everview.operators.view_reader import ViewReader
+from everview.operators.view import StoredView
 from tests.maintain.kept import Kept, kept
 from tests.maintain.test_building import ROWS, VIEWS, create, member, write
 from tests.oracle.maintained import bag
@@ -30,7 +30,7 @@ def check_pending(k: Kept) -> None:
         for one in k.live():
             bound = k.maintainer.plans.at(one.group, snapshot.committed(one.group).epoch)
             assert bound is not None
-            reader = ViewReader(bound, one.name)
+            reader = StoredView(bound, one.name)
             laid, epoch = pending.over(one.group, one.name, snapshot), snapshot.committed(one.group).epoch
             rows = reader.rows(laid, epoch)
             seen[one.name] = bag(rows)
@@ -75,7 +75,7 @@ def test_an_earlier_frontier_can_be_asked_for(k: Kept) -> None:
         epoch = snapshot.committed("main").epoch
         bound = k.maintainer.plans.at("main", epoch)
         assert bound is not None
-        rows = ViewReader(bound, "sums").rows(pending.over("main", "sums", snapshot, middle), epoch)
+        rows = StoredView(bound, "sums").rows(pending.over("main", "sums", snapshot, middle), epoch)
     k.maintainer.advance("main", middle)
     k.check()
     assert bag(k.rows("sums")) == bag(rows)

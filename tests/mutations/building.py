@@ -21,12 +21,12 @@ def module(builder: Builder) -> ModuleType:
 
 
 def staged(builder: Builder, function: str, change: Callable[[Relation], Relation]) -> Fault:
-    """A function of a builder that takes a stage further leaves another relation there."""
+    """A function of a builder that takes a scope further leaves another relation there."""
 
     def around(real: Callable[..., Any]) -> Callable[..., Any]:
-        def step(stage: Any, *args: Any, **kwargs: Any) -> Any:
-            found = real(stage, *args, **kwargs)
-            stage.relation = change(stage.relation)
+        def step(scope: Any, *args: Any, **kwargs: Any) -> Any:
+            found = real(scope, *args, **kwargs)
+            scope.relation = change(scope.relation)
             return found
 
         return step

@@ -75,27 +75,27 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "DISTINCT of an aggregate is lost",
-        Builder.CALLS,
-        returned(module(Builder.CALLS), "aggregate", _called(distinct=False)),
+        Builder.FUNCTION_CALLS,
+        returned(module(Builder.FUNCTION_CALLS), "aggregate", _called(distinct=False)),
         ("SELECT a, count(DISTINCT b) AS n FROM visits GROUP BY a",),
     ),
     Mutant(
         "FILTER of an aggregate is lost",
-        Builder.CALLS,
-        returned(module(Builder.CALLS), "aggregate", _called(filter=None)),
+        Builder.FUNCTION_CALLS,
+        returned(module(Builder.FUNCTION_CALLS), "aggregate", _called(filter=None)),
         ("SELECT a, count(b) FILTER (WHERE b > 1) AS n FROM visits GROUP BY a",),
     ),
     Mutant(
         "the order of an aggregate is lost",
-        Builder.CALLS,
-        returned(module(Builder.CALLS), "_with_order", texts(" DESC", "")),
+        Builder.FUNCTION_CALLS,
+        returned(module(Builder.FUNCTION_CALLS), "_with_order", texts(" DESC", "")),
         (PICKED,),
     ),
     Mutant(
         "everything is a sum",
-        Builder.CALLS,
+        Builder.FUNCTION_CALLS,
         wrapped(
-            module(Builder.CALLS),
+            module(Builder.FUNCTION_CALLS),
             "aggregate",
             lambda real: (
                 lambda *args: replace(call, function="sum") if (call := real(*args)).function == "avg" else call
@@ -105,14 +105,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "structs have ends",
-        Builder.CALLS,
-        instead(module(Builder.CALLS), "has_ends", lambda kind: True),
+        Builder.FUNCTION_CALLS,
+        instead(module(Builder.FUNCTION_CALLS), "has_ends", lambda kind: True),
         ("SELECT a, max(s) AS h, min(s) AS l FROM points GROUP BY a",),
     ),
     Mutant(
         "INTERVALs have ends",
-        Builder.CALLS,
-        instead(module(Builder.CALLS), "has_ends", lambda kind: True),
+        Builder.FUNCTION_CALLS,
+        instead(module(Builder.FUNCTION_CALLS), "has_ends", lambda kind: True),
         (
             "SELECT a, CAST(max(i) AS VARCHAR) AS h FROM points WHERE CAST(i AS VARCHAR) NOT IN ('1 month', '24:00:00')"
             " GROUP BY a",
@@ -120,21 +120,21 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "INTERVALs have ends, of which two are equal",
-        Builder.CALLS,
-        instead(module(Builder.CALLS), "has_ends", lambda kind: True),
+        Builder.FUNCTION_CALLS,
+        instead(module(Builder.FUNCTION_CALLS), "has_ends", lambda kind: True),
         ("SELECT a, CAST(max(i) AS VARCHAR) AS h FROM points GROUP BY a",),
     ),
     Mutant(
         "a collation ends where it stands",
-        Builder.COLLATIONS,
+        Builder.COLLATED_COMPARISONS,
         instead(import_module("everview.plan.build"), "escaping", lambda tree: None),
         (COLLATED,),
     ),
     Mutant(
         "text under a collation is compared by its bytes",
-        Builder.COLLATIONS,
+        Builder.COLLATED_COMPARISONS,
         instead(
-            module(Builder.JOINS),
+            module(Builder.JOIN_CLAUSES),
             "comparable",
             lambda left, right: (
                 Expr(left.sql.replace(" COLLATE NOCASE", "").replace(" COLLATE nocase", ""), left.type),
@@ -145,15 +145,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "ROLLUP has no total",
-        Builder.GROUPS,
-        returned(module(Builder.GROUPS), "_alternatives", lambda sets: sets[:-1] if len(sets) > 1 else sets),
+        Builder.GROUP_BY,
+        returned(module(Builder.GROUP_BY), "_alternatives", lambda sets: sets[:-1] if len(sets) > 1 else sets),
         (ROLLED, CUBED),
     ),
     Mutant(
         "GROUPING has its bits the other way round",
-        Builder.GROUPS,
+        Builder.GROUP_BY,
         wrapped(
-            module(Builder.GROUPS),
+            module(Builder.GROUP_BY),
             "_groupings",
             lambda real: (
                 lambda stage, query, texts, number, known: real(
@@ -169,8 +169,8 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a group column is lost",
-        Builder.GROUPS,
-        returned(module(Builder.GROUPS), "_sets", lambda sets: [[one[0], one[0]] for one in sets]),
+        Builder.GROUP_BY,
+        returned(module(Builder.GROUP_BY), "_sets", lambda sets: [[one[0], one[0]] for one in sets]),
         ("SELECT count(*) AS n FROM visits GROUP BY a, b",),
     ),
     Mutant(
@@ -254,15 +254,15 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "EXCEPT is INTERSECT",
-        Builder.SETS,
-        entry(module(Builder.SETS)._KINDS, exp.Except, SetKind.INTERSECT),
+        Builder.SET_OPERATIONS,
+        entry(module(Builder.SET_OPERATIONS)._KINDS, exp.Except, SetKind.INTERSECT),
         (EXCEPT_ALL,),
     ),
     Mutant(
         "ALL is lost",
-        Builder.SETS,
+        Builder.SET_OPERATIONS,
         wrapped(
-            module(Builder.SETS),
+            module(Builder.SET_OPERATIONS),
             "SetOperation",
             lambda real: (
                 lambda kind, every, left, right, columns, copy: SetOperation(kind, False, left, right, columns)
@@ -272,9 +272,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "the sides are exchanged",
-        Builder.SETS,
+        Builder.SET_OPERATIONS,
         wrapped(
-            module(Builder.SETS),
+            module(Builder.SET_OPERATIONS),
             "SetOperation",
             lambda real: (
                 lambda kind, every, left, right, columns, copy: SetOperation(kind, every, right, left, columns, copy)
@@ -284,9 +284,9 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a UNION inside a UNION ALL is flat",
-        Builder.SETS,
+        Builder.SET_OPERATIONS,
         wrapped(
-            module(Builder.SETS),
+            module(Builder.SET_OPERATIONS),
             "_member",
             lambda real: (
                 lambda side: [side.this.left, side.this.right] if isinstance(side.this, exp.SetOperation) else [side]

@@ -85,14 +85,14 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a condition beyond the keys is lost",
-        Builder.JOINS,
-        wrapped(module(Builder.JOINS), "_join", _lost_rest),
+        Builder.JOIN_CLAUSES,
+        wrapped(module(Builder.JOIN_CLAUSES), "_join", _lost_rest),
         ("SELECT o.id, v.b FROM orders AS o LEFT JOIN visits AS v ON o.customer = v.a AND o.amount > v.b",),
     ),
     Mutant(
         "nulls match where they should not, and the other way round",
-        Builder.JOINS,
-        returned(module(Builder.JOINS), "equality", _plain_equality),
+        Builder.JOIN_CLAUSES,
+        returned(module(Builder.JOIN_CLAUSES), "equality", _plain_equality),
         (
             "SELECT o.id, v.b FROM orders AS o JOIN visits AS v ON o.customer = v.a",
             "SELECT o.id, v.b FROM orders AS o JOIN visits AS v ON o.customer IS NOT DISTINCT FROM v.a",
@@ -100,15 +100,17 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "an as-of join takes the next row",
-        Builder.JOINS,
-        returned(module(Builder.JOINS), "as_of", lambda node: replace(node, query=node.query.replace(">=", ">"))),
+        Builder.JOIN_CLAUSES,
+        returned(
+            module(Builder.JOIN_CLAUSES), "as_of", lambda node: replace(node, query=node.query.replace(">=", ">"))
+        ),
         (AS_OF, AS_OF_RIGHT),
     ),
     Mutant(
         "an as-of LEFT join is inner",
-        Builder.JOINS,
+        Builder.JOIN_CLAUSES,
         returned(
-            module(Builder.JOINS),
+            module(Builder.JOIN_CLAUSES),
             "as_of",
             lambda node: replace(node, query=node.query.replace("ASOF LEFT JOIN", "ASOF JOIN")),
         ),
@@ -175,21 +177,23 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "LEFT is INNER",
-        Builder.SOURCES,
-        entry(module(Builder.SOURCES)._KINDS, ("LEFT", ""), JoinKind.INNER),
+        Builder.FROM_CLAUSE,
+        entry(module(Builder.FROM_CLAUSE)._KINDS, ("LEFT", ""), JoinKind.INNER),
         ("SELECT o.id, v.b FROM orders AS o LEFT JOIN visits AS v ON o.customer = v.a",),
     ),
     Mutant(
         "FULL is RIGHT",
-        Builder.SOURCES,
-        entry(module(Builder.SOURCES)._KINDS, ("FULL", ""), JoinKind.RIGHT),
+        Builder.FROM_CLAUSE,
+        entry(module(Builder.FROM_CLAUSE)._KINDS, ("FULL", ""), JoinKind.RIGHT),
         ("SELECT o.id, c.id AS c FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id",),
     ),
     Mutant(
         "WHERE is lost",
-        Builder.SOURCES,
+        Builder.FROM_CLAUSE,
         wrapped(
-            module(Builder.SOURCES).Sources, "hold", lambda real: lambda self, conditions: real(self, conditions[:-1])
+            module(Builder.FROM_CLAUSE).Sources,
+            "hold",
+            lambda real: lambda self, conditions: real(self, conditions[:-1]),
         ),
         ("SELECT id FROM orders WHERE amount > 1 AND customer > 1",),
     ),

@@ -5,7 +5,7 @@ What is missed is listed with the reason why neither safeguard can notice it.
 
 from __future__ import annotations
 
-from everview.plan.maintenance import Operator
+from everview.plan.maintenance.operator_definitions import DeltaOperator, IndexOperator
 from tests.mutations import (
     building_clauses,
     building_joins,
@@ -39,11 +39,11 @@ MUTANTS: tuple[Mutant, ...] = (
 )
 
 MISSED: dict[tuple[Target, str], str] = {
-    (Operator.DELTA, "what a log says to be gone is forgotten"): "a trial is given rows that come and go, and no log",
+    (DeltaOperator, "what a log says to be gone is forgotten"): "a trial is given rows that come and go, and no log",
 }
 """Mutants that go live, each with the reason."""
 
 NOT_A_QUERY: dict[Target, str] = {
-    Operator.INDEX: "an index computes nothing: it is written by the worker that writes views",
+    IndexOperator: "an index computes nothing: it is written by the worker that writes views",
 }
 """Targets without mutants of their own."""

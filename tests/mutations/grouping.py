@@ -14,9 +14,17 @@ import pyarrow as pa
 
 from everview.operators import aggregate, distinct, extreme, partitions, pre_aggregation, set_operation
 from everview.operators.accumulators import Count
-from everview.operators.copies import Copies
+from everview.operators.distinct import Copies
 from everview.operators.whole_sums import NarrowSum
-from everview.plan.maintenance import Operator
+from everview.plan.maintenance.operator_definitions import (
+    AggregateOperator,
+    DistinctOperator,
+    ExtremeOperator,
+    GroupReevaluationOperator,
+    PreAggregationOperator,
+    SetOperator,
+)
+from everview.plan.relations import SetKind
 from tests.mutations.mutant import (
     Mutant,
     emitted,
@@ -40,10 +48,6 @@ MEDIAN = "SELECT a, median(b) AS m FROM visits GROUP BY a"
 MEDIAN_OF_ALL = "SELECT list(a ORDER BY a) AS l, median(b) AS m FROM visits WHERE a > 3 AND c = 'ab'"
 MIXED = "SELECT a, count(*) AS n, max(c) AS h, median(b) AS m FROM visits GROUP BY a"
 DIFFERENT = "SELECT DISTINCT a, b FROM visits"
-
-
-def _accumulators(change: Callable[..., tuple[Any, ...]]) -> Callable[[Any], dict[str, Any]]:
-    return lambda told: {"accumulators": tuple(change(*one) for one in told["accumulators"])}
 
 
 def _counts(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,30 +113,30 @@ def _from_one(real: Callable[..., Any]) -> Callable[..., Any]:
     return numbered
 
 
-def _without_always(told: Any) -> dict[str, Any]:
+def _without_always(asked: Any) -> dict[str, Any]:
     return {"always": ()}
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    Mutant("nulls are counted", Operator.PRE_AGGREGATION, wrapped(Count, "partial", _counts), (COUNTED,)),
+    Mutant("nulls are counted", PreAggregationOperator, wrapped(Count, "partial", _counts), (COUNTED,)),
     Mutant(
         "FILTER is not asked",
-        Operator.PRE_AGGREGATION,
+        PreAggregationOperator,
         planned(
-            Operator.PRE_AGGREGATION,
-            _accumulators(lambda name, function, argument, filtered: (name, function, argument, None)),
+            PreAggregationOperator,
+            lambda asked: {"accumulators": tuple(replace(one, filter=None) for one in asked.accumulators)},
         ),
         (FILTERED,),
     ),
     Mutant(
         "rows without a group's value are in no group",
-        Operator.PRE_AGGREGATION,
+        PreAggregationOperator,
         wrapped(pre_aggregation.PreAggregationWorker, "pack", _nulls_are_no_group),
         (COUNTED,),
     ),
     Mutant(
         "sums only grow",
-        Operator.PRE_AGGREGATION,
+        PreAggregationOperator,
         wrapped(
             NarrowSum,
             "partial",
@@ -142,37 +146,37 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "sums are not added to",
-        Operator.PRE_AGGREGATION,
+        PreAggregationOperator,
         wrapped(NarrowSum, "add", lambda real: lambda self, before, change: change),
         (SUMMED,),
     ),
     Mutant(
         "a group changes only with the number of its rows",
-        Operator.PRE_AGGREGATION,
+        PreAggregationOperator,
         wrapped(pre_aggregation.PreAggregationWorker, "_changing", _counts_decide),
         (SUMMED,),
     ),
     Mutant(
         "min is max",
-        Operator.EXTREME,
-        planned(Operator.EXTREME, lambda told: {"ends": tuple((name, "max") for name, _ in told["ends"])}),
+        ExtremeOperator,
+        planned(ExtremeOperator, lambda asked: {"ends": tuple(replace(end, function="max") for end in asked.ends)}),
         (ENDS,),
     ),
     Mutant(
         "a value that goes stays",
-        Operator.EXTREME,
+        ExtremeOperator,
         returned(extreme.ExtremeWorker, "pack", without_departures),
         (ENDS,),
     ),
     Mutant(
         "FILTER is not asked",
-        Operator.EXTREME,
-        planned(Operator.EXTREME, lambda told: {"filter": None}),
+        ExtremeOperator,
+        planned(ExtremeOperator, lambda asked: {"filter": None}),
         (FILTERED_END,),
     ),
     Mutant(
         "a change of the last value is not noticed",
-        Operator.EXTREME,
+        ExtremeOperator,
         wrapped(
             extreme,
             "_same",
@@ -186,50 +190,52 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a group keeps its rows as they were",
-        Operator.GROUP_REEVALUATION,
+        GroupReevaluationOperator,
         wrapped(partitions.Partitions, "read", _after_for_before),
         (MEDIAN,),
     ),
     Mutant(
-        "equal rows count once", Operator.GROUP_REEVALUATION, wrapped(partitions.Partitions, "read", _once), (MEDIAN,)
+        "equal rows count once", GroupReevaluationOperator, wrapped(partitions.Partitions, "read", _once), (MEDIAN,)
     ),
     Mutant(
         "there is nothing over nothing",
-        Operator.GROUP_REEVALUATION,
-        planned(Operator.GROUP_REEVALUATION, _without_always),
+        GroupReevaluationOperator,
+        planned(GroupReevaluationOperator, _without_always),
         (MEDIAN_OF_ALL,),
     ),
     Mutant(
         "a call is another",
-        Operator.GROUP_REEVALUATION,
+        GroupReevaluationOperator,
         planned(
-            Operator.GROUP_REEVALUATION,
-            lambda told: {"calls": tuple((name, sql.replace("MEDIAN", "MAX")) for name, sql in told["calls"])},
+            GroupReevaluationOperator,
+            lambda asked: {
+                "calls": tuple(replace(call, sql=call.sql.replace("MEDIAN", "MAX")) for call in asked.calls)
+            },
         ),
         (MEDIAN,),
     ),
-    Mutant("there is nothing over nothing", Operator.AGGREGATE, planned(Operator.AGGREGATE, _without_always), (TOTAL,)),
+    Mutant("there is nothing over nothing", AggregateOperator, planned(AggregateOperator, _without_always), (TOTAL,)),
     Mutant(
         "a sum of nothing is zero",
-        Operator.AGGREGATE,
+        AggregateOperator,
         wrapped(aggregate, "result", _zero_for_nothing),
         ("SELECT a, sum(price) AS s FROM (SELECT customer AS a, price FROM orders) GROUP BY a",),
     ),
     Mutant(
         "an average counts nulls",
-        Operator.AGGREGATE,
+        AggregateOperator,
         wrapped(aggregate.AggregateWorker, "_called", _all_rows_count),
         (AVERAGE,),
     ),
     Mutant(
         "what did not change is not asked for",
-        Operator.AGGREGATE,
+        AggregateOperator,
         returned(aggregate.AggregateWorker, "_asked", _nulls_like),
         (MIXED, ENDS),
     ),
     Mutant(
         "a group without rows stays",
-        Operator.AGGREGATE,
+        AggregateOperator,
         given(
             aggregate.AggregateWorker,
             "_shown",
@@ -239,13 +245,13 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a row appears with its second copy",
-        Operator.DISTINCT,
+        DistinctOperator,
         instead(distinct, "crossings", lambda before, after: (after > 1).astype(np.int64) - (before > 1)),
         (DIFFERENT,),
     ),
     Mutant(
         "a row goes with any copy",
-        Operator.DISTINCT,
+        DistinctOperator,
         instead(
             distinct,
             "crossings",
@@ -255,27 +261,27 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "copies are not added up",
-        Operator.DISTINCT,
+        DistinctOperator,
         wrapped(Copies, "_counts", lambda real: lambda self, records: np.minimum(real(self, records), 1)),
         (DIFFERENT,),
     ),
     *(
-        Mutant(name, Operator.SET, planned(Operator.SET, lambda told, change=change: change), (view,))  # type: ignore[misc]
-        for name, change, view in (
-            ("EXCEPT is INTERSECT", {"kind": "intersect"}, "SELECT a FROM visits EXCEPT SELECT score FROM customers"),
-            ("INTERSECT is UNION", {"kind": "union"}, "SELECT a FROM visits INTERSECT SELECT score FROM customers"),
-            ("UNION is EXCEPT", {"kind": "except"}, "SELECT a FROM visits UNION SELECT score FROM customers"),
+        Mutant(name, SetOperator, planned(SetOperator, lambda asked, kind=kind: {"kind": kind}), (view,))  # type: ignore[misc]
+        for name, kind, view in (
+            ("EXCEPT is INTERSECT", SetKind.INTERSECT, "SELECT a FROM visits EXCEPT SELECT score FROM customers"),
+            ("INTERSECT is UNION", SetKind.UNION, "SELECT a FROM visits INTERSECT SELECT score FROM customers"),
+            ("UNION is EXCEPT", SetKind.EXCEPT, "SELECT a FROM visits UNION SELECT score FROM customers"),
         )
     ),
     Mutant(
         "the sides are exchanged",
-        Operator.SET,
+        SetOperator,
         given(set_operation.SetWorker, "_result", lambda self, counts: (self, counts[:, ::-1])),
         ("SELECT a FROM visits EXCEPT SELECT score FROM customers",),
     ),
     Mutant(
         "copies are taken away once",
-        Operator.SET,
+        SetOperator,
         wrapped(
             set_operation.SetWorker, "_result", lambda real: lambda self, counts: real(self, np.minimum(counts, 1))
         ),
@@ -286,13 +292,13 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a null that is left over is forgotten",
-        Operator.SET,
-        emitted(Operator.SET, without_nulls),
+        SetOperator,
+        emitted(SetOperator, without_nulls),
         ("SELECT a FROM visits EXCEPT ALL SELECT score FROM customers",),
     ),
     Mutant(
         "copies are numbered from one again",
-        Operator.SET,
+        SetOperator,
         wrapped(set_operation.SetWorker, "_numbered", _from_one),
         ("SELECT a FROM visits EXCEPT ALL SELECT score FROM customers",),
     ),

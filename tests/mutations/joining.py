@@ -7,6 +7,7 @@ it should be.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ import pyarrow as pa
 import pytest
 
 from everview.operators import join
-from everview.operators.bags import PartitionWorker
 from everview.operators.in_memory import InMemory
 from everview.operators.join import JoinWorker, _Joining, _Keyed
-from everview.operators.pairing import KeyNumbers, Rows
-from everview.plan.maintenance import Operator
+from everview.operators.pairing import KeyNumbers, SideRows
+from everview.operators.rows_by_key import PartitionWorker
+from everview.plan.maintenance.operator_base import Operator
+from everview.plan.maintenance.operator_definitions import JoinOperator, PartitionOperator, ReverseJoinOperator
+from everview.plan.relations import JoinKind
 from everview.store.contract import BagRows
 from tests.mutations.mutant import Fault, Mutant, instead, planned, wrapped
 
@@ -59,8 +62,8 @@ def _old_only(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _one_weight(real: Callable[..., Any]) -> Callable[..., Any]:
-    def emit_pairs(self: Any, left: Rows, right: Rows, one: Any, other: Any) -> None:
-        real(self, left, Rows(right.columns, right.keys, np.ones_like(right.weights)), one, other)
+    def emit_pairs(self: Any, left: SideRows, right: SideRows, one: Any, other: Any) -> None:
+        real(self, left, SideRows(right.columns, right.keys, np.ones_like(right.weights)), one, other)
 
     return emit_pairs
 
@@ -73,15 +76,15 @@ def _reversed_columns(real: Callable[..., Any]) -> Callable[..., Any]:
     return of_side
 
 
-def _bags(operator: Operator, change: Callable[[BagRows], BagRows]) -> Fault:
+def _bags(operator: type[Operator], change: Callable[[BagRows], BagRows]) -> Fault:
     """What a step adds to its bags, changed."""
 
     def inject(patch: pytest.MonkeyPatch) -> None:
         real_run, real_add = PartitionWorker.run, InMemory.add_to_bags
-        working: list[Operator] = []
+        working: list[type[Operator]] = []
 
         def run(self: PartitionWorker, work: Any, inputs: Any) -> Any:
-            working.append(self.step.operator)
+            working.append(type(self.step.operator))
             try:
                 return real_run(self, work, inputs)
             finally:
@@ -120,49 +123,49 @@ _BAG_FAULTS: dict[str, Callable[[BagRows], BagRows]] = {
 }
 
 
-def _asked(kind: str, view: str, name: str) -> Mutant:
-    return Mutant(name, Operator.JOIN, planned(Operator.JOIN, lambda told: {"kind": kind}), (view,))
+def _asked(kind: JoinKind, view: str, name: str) -> Mutant:
+    return Mutant(name, JoinOperator, planned(JoinOperator, lambda asked: {"kind": kind}), (view,))
 
 
 MUTANTS: tuple[Mutant, ...] = (
-    Mutant("changes of the left side meet nothing", Operator.JOIN, _without_term(0), (INNER, LEFT)),
-    Mutant("changes of the right side meet nothing", Operator.JOIN, _without_term(1), (INNER, LEFT)),
+    Mutant("changes of the left side meet nothing", JoinOperator, _without_term(0), (INNER, LEFT)),
+    Mutant("changes of the right side meet nothing", JoinOperator, _without_term(1), (INNER, LEFT)),
     Mutant(
-        "what both sides change at once is not paired", Operator.JOIN, wrapped(Rows, "__add__", _old_only), (INNER,)
+        "what both sides change at once is not paired", JoinOperator, wrapped(SideRows, "__add__", _old_only), (INNER,)
     ),
     Mutant(
-        "the right side's weights are ignored", Operator.JOIN, wrapped(_Joining, "emit_pairs", _one_weight), (INNER,)
+        "the right side's weights are ignored", JoinOperator, wrapped(_Joining, "emit_pairs", _one_weight), (INNER,)
     ),
     Mutant(
-        "nulls equal each other", Operator.JOIN, instead(KeyNumbers, "_live", lambda self, columns: None), (INNER, LEFT)
+        "nulls equal each other", JoinOperator, instead(KeyNumbers, "_live", lambda self, columns: None), (INNER, LEFT)
     ),
     Mutant(
         "nulls do not equal each other",
-        Operator.JOIN,
-        planned(Operator.JOIN, lambda told: {"nulls match": (False,) * len(told["nulls match"])}),
+        JoinOperator,
+        planned(JoinOperator, lambda asked: {"on": tuple(replace(one, nulls_match=False) for one in asked.on)}),
         (NULLS,),
     ),
     Mutant(
         "the condition beyond the keys is not asked",
-        Operator.JOIN,
-        planned(Operator.JOIN, lambda told: {"rest": None}),
+        JoinOperator,
+        planned(JoinOperator, lambda asked: {"rest": None}),
         (REST,),
     ),
     Mutant(
         "the condition beyond the keys is its opposite",
-        Operator.JOIN,
-        planned(Operator.JOIN, lambda told: {"rest": told["rest"] and f"NOT ({told['rest']})"}),
+        JoinOperator,
+        planned(JoinOperator, lambda asked: {"rest": asked.rest and f"NOT ({asked.rest})"}),
         (REST,),
     ),
     Mutant(
         "lines are shown of the matched",
-        Operator.JOIN,
+        JoinOperator,
         wrapped(_Joining, "shown", lambda real: lambda self, matches: 1 - real(self, matches)),
         (LEFT, ANTI, SEMI),
     ),
     Mutant(
         "a line stays when a partner comes",
-        Operator.JOIN,
+        JoinOperator,
         wrapped(
             _Keyed,
             "_lines",
@@ -176,30 +179,30 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "lines of the right side are lost",
-        Operator.JOIN,
+        JoinOperator,
         wrapped(_Keyed, "_lines", lambda real: lambda self, side: None if side else real(self, side)),
         (FULL,),
     ),
     Mutant(
         "a partner more is always there",
-        Operator.JOIN,
+        JoinOperator,
         wrapped(_Joining, "sizes", lambda real: lambda self, *args: real(self, *args) + 1),
         (ANTI, SEMI),
     ),
-    _asked("inner", LEFT, "LEFT is INNER"),
-    _asked("left", FULL, "FULL is LEFT"),
-    _asked("inner", RIGHT, "RIGHT is INNER"),
-    _asked("anti", SEMI, "SEMI is ANTI"),
-    _asked("semi", ANTI, "ANTI is SEMI"),
+    _asked(JoinKind.INNER, LEFT, "LEFT is INNER"),
+    _asked(JoinKind.LEFT, FULL, "FULL is LEFT"),
+    _asked(JoinKind.INNER, RIGHT, "RIGHT is INNER"),
+    _asked(JoinKind.ANTI, SEMI, "SEMI is ANTI"),
+    _asked(JoinKind.SEMI, ANTI, "ANTI is SEMI"),
     Mutant(
         "columns of a side are exchanged",
-        Operator.JOIN,
+        JoinOperator,
         wrapped(JoinWorker, "_of_side", _reversed_columns),
         ("SELECT o.customer, o.amount, v.b FROM orders AS o JOIN visits AS v ON o.customer = v.a",),
     ),
     Mutant(
         "matches are counted once",
-        Operator.JOIN,
+        JoinOperator,
         instead(
             join, "_sum", lambda numbers, weights, count: (np.bincount(numbers, weights, count) > 0).astype(np.int64)
         ),
@@ -208,6 +211,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *(
         Mutant(name, operator, _bags(operator, fault), (view,))
         for name, fault in _BAG_FAULTS.items()
-        for operator, view in ((Operator.REVERSE_JOIN, LEFT), (Operator.PARTITION, RANKED), (Operator.PARTITION, TOP))
+        for operator, view in ((ReverseJoinOperator, LEFT), (PartitionOperator, RANKED), (PartitionOperator, TOP))
     ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +20,13 @@ from everview.maintain import trial
 from everview.operators.bound import Edge
 from everview.operators.stages import Stage
 from everview.plan import compile as compiling
-from everview.plan.maintenance import MaintenancePlan, Operator, Step, plan_group
+from everview.plan.maintenance import MaintenancePlan, Step, plan_group
+from everview.plan.maintenance.operator_base import Operator
+from everview.plan.maintenance.operator_definitions import ViewOperator
 from everview.sql import check, definitions
 from tests.mutations.targets import Target
 
+Planned = TypeVar("Planned", bound=Operator)
 Fault: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 Change: TypeAlias = Callable[[exp.Expr], None]
 """Changes a tree in place."""
@@ -82,13 +85,13 @@ def given(owner: object, name: str, change: Callable[..., Sequence[Any]]) -> Fau
 # ------------------------------------------------------------------ faults in plans
 
 
-def planned(operator: Operator, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Fault:
-    """A plan that asks a wrong thing of an operator: some of its parameters are others."""
+def planned(kind: type[Planned], change: Callable[[Planned], Mapping[str, Any]]) -> Fault:
+    """A plan that asks a wrong thing of an operator: some of its fields are others."""
 
     def changed(step: Step) -> Step:
-        if step.operator is not operator:
+        if type(step.operator) is not kind:
             return step
-        return replace(step, parameters={**step.parameters, **change(step.parameters)})
+        return replace(step, operator=replace(step.operator, **change(step.operator_as(kind))))
 
     def inject(patch: pytest.MonkeyPatch) -> None:
         def faulty(views: Any) -> MaintenancePlan:
@@ -105,16 +108,16 @@ def planned(operator: Operator, change: Callable[[Mapping[str, Any]], Mapping[st
 Changed: TypeAlias = Callable[[pa.Table], pa.Table]
 
 
-def emitted(operator: Operator, change: Changed) -> Fault:
+def emitted(kind: type[Operator], change: Changed) -> Fault:
     """Changes that a step emits (that it is sent, where it emits none), changed on the way."""
 
     def inject(patch: pytest.MonkeyPatch) -> None:
         real = Stage._changes
 
         def changes(self: Stage, step: Step, worker: Any, packed: Any, sources: Any) -> Any:
-            if step.operator is not operator:
+            if type(step.operator) is not kind:
                 return real(self, step, worker, packed, sources)
-            if operator is Operator.VIEW:
+            if kind is ViewOperator:
                 packed = {
                     edge: list(map(change, parts)) if _leads_to(edge, step) else parts for edge, parts in packed.items()
                 }

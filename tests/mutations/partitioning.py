@@ -12,9 +12,14 @@ from typing import Any
 import numpy as np
 
 from everview.operators import top_k, window
-from everview.operators.partitions import Touched
+from everview.operators.partitions import TouchedPartitions
 from everview.operators.reevaluation import ReevaluationWorker
-from everview.plan.maintenance import Operator
+from everview.plan.maintenance.operator_definitions import (
+    PartitionOperator,
+    ReevaluationOperator,
+    TopKOperator,
+    WindowOperator,
+)
 from tests.mutations.mutant import Mutant, instead, planned, wrapped
 
 FIRST = "SELECT id, amount FROM orders ORDER BY amount, id LIMIT 3"
@@ -42,7 +47,7 @@ def _nothing_before(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _calls(old: str, new: str) -> Callable[[Any], dict[str, Any]]:
-    return lambda told: {"calls": tuple((name, sql.replace(old, new)) for name, sql in told["calls"])}
+    return lambda asked: {"calls": tuple(replace(call, sql=call.sql.replace(old, new)) for call in asked.calls)}
 
 
 def _first_input(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,30 +58,30 @@ def _first_input(real: Callable[..., Any]) -> Callable[..., Any]:
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "one row more",
-        Operator.TOP_K,
-        planned(Operator.TOP_K, lambda told: {"limit": told["limit"] + 1}),
+        TopKOperator,
+        planned(TopKOperator, lambda asked: {"limit": (asked.limit or 0) + 1}),
         (FIRST, EACH),
     ),
     Mutant(
-        "one row less", Operator.TOP_K, planned(Operator.TOP_K, lambda told: {"limit": told["limit"] - 1}), (FIRST,)
+        "one row less", TopKOperator, planned(TopKOperator, lambda asked: {"limit": (asked.limit or 0) - 1}), (FIRST,)
     ),
-    Mutant("OFFSET is ignored", Operator.TOP_K, planned(Operator.TOP_K, lambda told: {"offset": 0}), (LATER, BEYOND)),
-    Mutant("ties are ignored", Operator.TOP_K, planned(Operator.TOP_K, lambda told: {"ties": None}), (TIED,)),
+    Mutant("OFFSET is ignored", TopKOperator, planned(TopKOperator, lambda asked: {"offset": 0}), (LATER, BEYOND)),
+    Mutant("ties are ignored", TopKOperator, planned(TopKOperator, lambda asked: {"ties": None}), (TIED,)),
     Mutant(
         "ties are compared with one order more",
-        Operator.TOP_K,
-        planned(Operator.TOP_K, lambda told: {"ties": told["ties"] + 1}),
+        TopKOperator,
+        planned(TopKOperator, lambda asked: {"ties": (asked.ties or 0) + 1}),
         (TIED,),
     ),
     Mutant(
         "as much is read as if nothing went",
-        Operator.TOP_K,
+        TopKOperator,
         wrapped(top_k._Changes, "taken", lambda real: lambda self, bags: np.zeros(bags, np.int64)),
         (FIRST, LATER),
     ),
     Mutant(
         "what stands behind is taken for known",
-        Operator.TOP_K,
+        TopKOperator,
         wrapped(
             top_k.TopKWorker,
             "_known",
@@ -88,59 +93,59 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "the first rows of all partitions are counted together",
-        Operator.TOP_K,
+        TopKOperator,
         wrapped(top_k, "_before", lambda real: lambda bag, counts: np.cumsum(counts) - counts),
         (EACH,),
     ),
     Mutant(
         "DESC is ignored",
-        Operator.TOP_K,
+        TopKOperator,
         planned(
-            Operator.PARTITION,
-            lambda told: {
-                "order": tuple(
-                    (f"-({sql})" if descending else sql, descending) for sql, descending in told.get("order", ())
-                )
+            PartitionOperator,
+            lambda asked: {
+                "order": asked.order
+                and tuple(replace(one, sql=f"-({one.sql})" if one.descending else one.sql) for one in asked.order)
             },
         ),
         (LAST,),
     ),
     Mutant(
-        "partitions are evaluated together", Operator.WINDOW, instead(window, "by_unit", lambda sql: sql), (RANKS, SUMS)
+        "partitions are evaluated together", WindowOperator, instead(window, "by_unit", lambda sql: sql), (RANKS, SUMS)
     ),
-    Mutant("rows stay as they were", Operator.WINDOW, wrapped(Touched, "units", _as_before), (RANKS, SUMS)),
+    Mutant("rows stay as they were", WindowOperator, wrapped(TouchedPartitions, "units", _as_before), (RANKS, SUMS)),
     Mutant(
-        "what was there before is not taken away", Operator.WINDOW, wrapped(Touched, "units", _nothing_before), (RANKS,)
+        "what was there before is not taken away",
+        WindowOperator,
+        wrapped(TouchedPartitions, "units", _nothing_before),
+        (RANKS,),
     ),
     Mutant(
-        "the frame is another", Operator.WINDOW, planned(Operator.WINDOW, _calls("1 PRECEDING", "2 PRECEDING")), (SUMS,)
+        "the frame is another", WindowOperator, planned(WindowOperator, _calls("1 PRECEDING", "2 PRECEDING")), (SUMS,)
     ),
-    Mutant(
-        "the order is the other way round", Operator.WINDOW, planned(Operator.WINDOW, _calls(" DESC", "")), (RANKS,)
-    ),
+    Mutant("the order is the other way round", WindowOperator, planned(WindowOperator, _calls(" DESC", "")), (RANKS,)),
     Mutant(
         "changes of the second input touch nothing",
-        Operator.REEVALUATION,
+        ReevaluationOperator,
         wrapped(ReevaluationWorker, "_groups", _first_input),
         (PAIRS,),
     ),
     Mutant(
         "what was there before is not taken away",
-        Operator.REEVALUATION,
-        wrapped(Touched, "side", _nothing_before),
+        ReevaluationOperator,
+        wrapped(TouchedPartitions, "side", _nothing_before),
         (PAIRS,),
     ),
-    Mutant("rows stay as they were", Operator.REEVALUATION, wrapped(Touched, "side", _as_before), (PAIRS,)),
+    Mutant("rows stay as they were", ReevaluationOperator, wrapped(TouchedPartitions, "side", _as_before), (PAIRS,)),
     Mutant(
         "LEFT is lost in the text",
-        Operator.REEVALUATION,
-        planned(Operator.REEVALUATION, lambda told: {"query": told["query"].replace("LEFT JOIN", "INNER JOIN")}),
+        ReevaluationOperator,
+        planned(ReevaluationOperator, lambda asked: {"query": asked.query.replace("LEFT JOIN", "INNER JOIN")}),
         (PAIRS,),
     ),
     Mutant(
         "a condition is lost in the text",
-        Operator.REEVALUATION,
-        planned(Operator.REEVALUATION, lambda told: {"query": told["query"].partition(" ON ")[0] + " ON TRUE"}),
+        ReevaluationOperator,
+        planned(ReevaluationOperator, lambda asked: {"query": asked.query.partition(" ON ")[0] + " ON TRUE"}),
         (PAIRS,),
     ),
 )

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from everview.plan.maintenance import Operator
 from tests.mutations.judging import Judgement
 from tests.mutations.mutant import Mutant
-from tests.mutations.targets import KINDS, Target
+from tests.mutations.targets import TARGETS, Target, called
 
 Judged = Mapping[Mutant, Sequence[Judgement]]
 
@@ -27,11 +26,11 @@ def table(judged: Judged) -> str:
         "| stage | broken | mutants | reading not trusted | refused in planning | differs in the trial | missed |",
         "|---|---|---|---|---|---|---|",
     ]
-    for kind, name in KINDS.items():
-        for target in kind:
+    for name, targets in TARGETS.items():
+        for target in targets:
             own = {mutant: found for mutant, found in judged.items() if mutant.breaks is target}
             if own:
-                lines.append(f"| {name} | {_called(target)} | {' | '.join(map(str, _counts(own)))} |")
+                lines.append(f"| {name} | {called(target)} | {' | '.join(map(str, _counts(own)))} |")
     lines.append(f"| **all** | | {' | '.join(f'**{count}**' for count in _counts(judged))} |")
     return "\n".join(lines)
 
@@ -39,11 +38,6 @@ def table(judged: Judged) -> str:
 def share(judged: Judged) -> str:
     caught = sum(map(is_caught, judged.values()))
     return f"{caught} of {len(judged)} mutants are caught: {100 * caught / len(judged):.1f} %"
-
-
-def _called(target: object) -> str:
-    name = getattr(target, "value", "")
-    return str(name).replace("_", " ") if not isinstance(target, Operator) else str(name)
 
 
 def _counts(judged: Judged) -> list[int]:
@@ -60,7 +54,7 @@ def _counts(judged: Judged) -> list[int]:
 def missed(judged: Judged, reasons: Mapping[tuple[Target, str], str]) -> list[str]:
     """A line for each mutant that is missed."""
     return [
-        f"missed: {_called(mutant.breaks)}: {mutant.name} ({reasons.get((mutant.breaks, mutant.name), 'not expected')})"
+        f"missed: {called(mutant.breaks)}: {mutant.name} ({reasons.get((mutant.breaks, mutant.name), 'not expected')})"
         for mutant, found in judged.items()
         if not is_caught(found)
     ]

@@ -19,9 +19,18 @@ from everview.operators.evaluation import Evaluator
 from everview.operators.in_memory import InMemory
 from everview.operators.members import MEMBER
 from everview.operators.stages import Stage
-from everview.operators.view_reader import ViewReader
-from everview.operators.worker import StepWorker
-from everview.plan.maintenance import Operator, Step
+from everview.operators.view import StoredView
+from everview.operators.work import StepWorker
+from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import (
+    DeltaOperator,
+    ExpandOperator,
+    FilterProjectOperator,
+    RowsOperator,
+    UnionOperator,
+    UnnestOperator,
+    ViewOperator,
+)
 from everview.store.contract import Deletes, Puts
 from tests.mutations.mutant import (
     Fault,
@@ -87,7 +96,7 @@ def _twice(patch: pytest.MonkeyPatch) -> None:
 
     def changes(self: Stage, step: Step, worker: Any, packed: Any, sources: Any) -> Any:
         found = real(self, step, worker, packed, sources)
-        if step.operator is Operator.ROWS:
+        if isinstance(step.operator, RowsOperator):
             return seen.setdefault(step.fingerprint, found)
         return found
 
@@ -123,136 +132,134 @@ def _without_empty(items: pa.Table) -> pa.Table:
     return filtered(items, ~items.column(1).combine_chunks().is_null().to_numpy(zero_copy_only=False))
 
 
-def _branches(told: Any) -> dict[str, Any]:
+def _branches(asked: UnionOperator) -> dict[str, Any]:
     """All inputs claim to be the first."""
-    at = told["columns"].index("union.branch")
-    return {"inputs": tuple((*sent[:at], told["inputs"][0][at], *sent[at + 1 :]) for sent in told["inputs"])}
+    at = asked.columns.index("union.branch")
+    return {"inputs": tuple((*sent[:at], asked.inputs[0][at], *sent[at + 1 :]) for sent in asked.inputs)}
 
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "two columns are exchanged",
-        Operator.DELTA,
+        DeltaOperator,
         wrapped(DeltaWorker, "_renamed", _swapped_columns),
         ("SELECT id, customer, amount FROM orders",),
     ),
     Mutant(
         "the first of many rows is the only one",
-        Operator.DELTA,
+        DeltaOperator,
         wrapped(DeltaWorker, "of_rows", lambda real: lambda self, work, rows: real(self, work, rows[:1])),
         ("SELECT id, amount FROM orders",),
     ),
     Mutant(
         "what a log says to be gone is forgotten",
-        Operator.DELTA,
+        DeltaOperator,
         returned(DeltaWorker, "of_log", without_departures),
         ("SELECT id, amount FROM orders",),
     ),
     Mutant(
         "the rows come again in every epoch",
-        Operator.ROWS,
+        RowsOperator,
         _twice,
         ("SELECT a, b FROM visits UNION ALL SELECT 7, 7 FROM (VALUES (1), (2)) AS r(x)",),
     ),
     Mutant(
         "a constant of the rows is another",
-        Operator.ROWS,
-        planned(Operator.ROWS, lambda told: {"query": told["query"].replace("2", "4")}),
+        RowsOperator,
+        planned(RowsOperator, lambda asked: {"query": asked.query.replace("2", "4")}),
         ("SELECT r.n, v.a FROM (VALUES (1), (2)) AS r(n) LEFT JOIN visits AS v ON v.a = r.n",),
     ),
     Mutant(
         "the condition is not asked",
-        Operator.FILTER_PROJECT,
+        FilterProjectOperator,
         wrapped(filter_project._Constants, "matched", _unasked),
         (FILTERED,),
     ),
     Mutant(
         "the condition is not asked of what goes",
-        Operator.FILTER_PROJECT,
+        FilterProjectOperator,
         wrapped(filter_project._Constants, "matched", _half_asked),
         (FILTERED,),
     ),
-    Mutant(
-        "unknown counts as true", Operator.FILTER_PROJECT, wrapped(Evaluator, "mask", _unknown_is_true), (COMPARED,)
-    ),
+    Mutant("unknown counts as true", FilterProjectOperator, wrapped(Evaluator, "mask", _unknown_is_true), (COMPARED,)),
     Mutant(
         "a condition is its opposite",
-        Operator.FILTER_PROJECT,
-        planned(Operator.FILTER_PROJECT, lambda told: {"condition": f"NOT ({told['condition']})"}),
+        FilterProjectOperator,
+        planned(FilterProjectOperator, lambda asked: {"condition": f"NOT ({asked.condition})"}),
         (FILTERED, COMPARED),
     ),
     Mutant(
         "the last grouping set is lost",
-        Operator.EXPAND,
-        planned(Operator.EXPAND, lambda told: {"sets": told["sets"][:-1]}),
+        ExpandOperator,
+        planned(ExpandOperator, lambda asked: {"sets": asked.sets[:-1]}),
         (GROUPING,),
     ),
     Mutant(
         "columns outside of a set keep their values",
-        Operator.EXPAND,
-        planned(Operator.EXPAND, lambda told: {"sets": ((0, 1),) * len(told["sets"])}),
+        ExpandOperator,
+        planned(ExpandOperator, lambda asked: {"sets": ((0, 1),) * len(asked.sets)}),
         (GROUPING,),
     ),
     Mutant(
         "grouping sets are taken for each other",
-        Operator.EXPAND,
-        planned(Operator.EXPAND, lambda told: {"sets": told["sets"][::-1]}),
+        ExpandOperator,
+        planned(ExpandOperator, lambda asked: {"sets": asked.sets[::-1]}),
         (GROUPING,),
     ),
     Mutant(
         "a row with an empty list is lost",
-        Operator.UNNEST,
-        planned(Operator.UNNEST, lambda told: {"outer": False}),
+        UnnestOperator,
+        planned(UnnestOperator, lambda asked: {"outer": False}),
         (ITEMS,),
     ),
-    Mutant("the first item of a list is the only one", Operator.UNNEST, _outputs(_firsts), (ITEMS,)),
+    Mutant("the first item of a list is the only one", UnnestOperator, _outputs(_firsts), (ITEMS,)),
     Mutant(
         "an item that is null is lost",
-        Operator.UNNEST,
+        UnnestOperator,
         _outputs(_without_empty),
         ("SELECT o.id, u.i FROM orders AS o, unnest(o.items) AS u(i)",),
     ),
     Mutant(
         "all inputs have one number",
-        Operator.UNION,
-        planned(Operator.UNION, _branches),
+        UnionOperator,
+        planned(UnionOperator, _branches),
         ("SELECT id, name FROM customers UNION ALL SELECT id, name FROM lands",),
     ),
     Mutant(
         "the second input is the first",
-        Operator.UNION,
-        planned(Operator.UNION, lambda told: {"inputs": tuple((one[1], one[0], *one[2:]) for one in told["inputs"])}),
+        UnionOperator,
+        planned(UnionOperator, lambda asked: {"inputs": tuple((one[1], one[0], *one[2:]) for one in asked.inputs)}),
         (UNITED,),
     ),
     Mutant(
         "the last input is lost",
-        Operator.UNION,
+        UnionOperator,
         wrapped(
             StepWorker,
             "gathered",
             lambda real: (
                 lambda self, number, parts: real(
-                    self, number, () if self.step.operator is Operator.UNION and number else parts
+                    self, number, () if isinstance(self.step.operator, UnionOperator) and number else parts
                 )
             ),
         ),
         (UNITED,),
     ),
-    Mutant("a row that goes stays", Operator.VIEW, wrapped(InMemory, "write", _kept), (FILTERED,)),
+    Mutant("a row that goes stays", ViewOperator, wrapped(InMemory, "write", _kept), (FILTERED,)),
     Mutant(
-        "a row that changes stays as it was", Operator.VIEW, wrapped(InMemory, "write", _not_overwritten), (FILTERED,)
+        "a row that changes stays as it was", ViewOperator, wrapped(InMemory, "write", _not_overwritten), (FILTERED,)
     ),
     Mutant(
         "two columns are exchanged",
-        Operator.VIEW,
-        returned(ViewReader, "shown", lambda rows: pa.table(rows.columns[::-1], names=rows.column_names)),
+        ViewOperator,
+        returned(StoredView, "shown", lambda rows: pa.table(rows.columns[::-1], names=rows.column_names)),
         ("SELECT a, b FROM visits",),
     ),
     Mutant(
         "a null key is a key like no other",
-        Operator.VIEW,
+        ViewOperator,
         given(
-            view._Sides,
+            view._ReplacedRows,
             "of",
             lambda stored, rows: (
                 stored,

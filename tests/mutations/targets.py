@@ -1,15 +1,18 @@
 """What a mutant breaks: an operator, a rule, a builder, or a stage of reading.
 
-Every place of the product that turns a query into rows is a member of one of four enumerations, and
-``test_mutations`` holds them to the code, so that a new operator, rule or builder without a mutant is an error.
+Every place of the product that turns a query into rows is a member of one of three enumerations or
+has a worker, and ``test_mutations`` holds them to the code, so that a new operator, rule or builder without a
+mutant is an error.
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import TypeAlias
 
-from everview.plan.maintenance import Operator
+from everview.operators.stages import WORKERS
+from everview.plan.maintenance.operator_base import Operator
 
 
 class Rule(enum.Enum):
@@ -36,27 +39,26 @@ class Builder(enum.Enum):
 
     AROUND = "around"
     BARE_NULLS = "bare_nulls"
-    CALLS = "calls"
-    COLLATIONS = "collations"
+    COLLATED_COMPARISONS = "collated_comparisons"
     FIRST_ROWS = "first_rows"
-    GROUPS = "groups"
-    JOINS = "joins"
+    FROM_CLAUSE = "from_clause"
+    FUNCTION_CALLS = "function_calls"
+    GROUP_BY = "group_by"
+    JOIN_CLAUSES = "join_clauses"
     LATERAL = "lateral"
     LINKS = "links"
     ORDER = "order"
     QUERIES = "queries"
+    QUERY_SCOPES = "query_scopes"
     REEVALUATE = "reevaluate"
-    SCOPES = "scopes"
     SELECT = "select"
-    SETS = "sets"
-    SOURCES = "sources"
+    SET_OPERATIONS = "set_operations"
     SUBQUERIES = "subqueries"
     WINDOWS = "windows"
 
 
 NO_BUILDERS = {
     "context": "holds what builders share",
-    "names": "makes names up",
     "indexes": "plans an index, which is no query",
     "verbatim": "takes the user's own words, which are what everything is compared with",
 }
@@ -73,12 +75,17 @@ class Reading(enum.Enum):
     TIES = "WITH TIES as a rank"
 
 
-Target: TypeAlias = Operator | Rule | Builder | Reading
+Target: TypeAlias = type[Operator] | Rule | Builder | Reading
 
-KINDS: dict[type[enum.Enum], str] = {
-    Reading: "reading",
-    Builder: "building",
-    Rule: "rules",
-    Operator: "operators",
+TARGETS: Mapping[str, tuple[Target, ...]] = {
+    "reading": tuple(Reading),
+    "building": tuple(Builder),
+    "rules": tuple(Rule),
+    "operators": tuple(WORKERS),
 }
-"""The kinds of targets, in the order in which a query meets them."""
+"""The targets of each stage, in the order in which a query meets them."""
+
+
+def called(target: Target) -> str:
+    """What a target is called in a report."""
+    return target.value.replace("_", " ") if isinstance(target, enum.Enum) else target.name

@@ -9,13 +9,13 @@ import pytest
 
 import everview.plan.build
 from everview.operators.stages import WORKERS
-from everview.plan.maintenance import Operator
+from everview.plan.maintenance.operator_definitions import IndexOperator, ViewOperator
 from everview.plan.rules import RULES
 from tests.mutations.catalogue import MISSED, MUTANTS, NOT_A_QUERY
 from tests.mutations.judging import forgotten, judged, judgements
 from tests.mutations.mutant import Mutant
 from tests.mutations.report import is_caught, share, table
-from tests.mutations.targets import KINDS, NO_BUILDERS, Builder, Rule
+from tests.mutations.targets import NO_BUILDERS, TARGETS, Builder, Rule
 
 VIEWS = sorted({view for mutant in MUTANTS for view in mutant.views})
 _MISTAKES = ("AttributeError", "TypeError:", "NameError", "UnboundLocalError", "KeyError", "IndexError")
@@ -44,9 +44,9 @@ def test_a_fault_is_caught_unless_it_is_listed_with_a_reason(mutant: Mutant) -> 
 
 def test_every_operator_rule_builder_and_stage_of_reading_is_broken_by_some_mutant() -> None:
     broken = {mutant.breaks for mutant in MUTANTS}
-    targets = {target for kind in KINDS for target in kind}
+    targets = {target for targets in TARGETS.values() for target in targets}
     assert targets - broken == NOT_A_QUERY.keys()
-    assert WORKERS[Operator.INDEX] is WORKERS[Operator.VIEW]
+    assert WORKERS[IndexOperator] is WORKERS[ViewOperator]
 
 
 def test_the_targets_are_those_of_the_code() -> None:

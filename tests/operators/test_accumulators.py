@@ -20,7 +20,7 @@ from everview.operators.accumulators import Accumulator, accumulator
 from everview.operators.results import result, sum_type
 from everview.operators.whole_sums import column_of
 from everview.plan.relations import Aggregate, Way
-from everview.plan.relations.sums import kept_as
+from everview.plan.relations.groups import kept_as
 from everview.sql.settings import connect
 from tests.plan.shop import built
 

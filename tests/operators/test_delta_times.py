@@ -23,7 +23,7 @@ from everview.change.types import parse_type
 from everview.errors import DefinitionError
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.delta import DeltaWorker
-from everview.operators.quarantine import Quarantine
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.runner import Runner
 from everview.operators.work import Work
 from everview.plan.compile import compile_text, plan_views
@@ -103,7 +103,7 @@ class Replicated:
 
     @property
     def work(self) -> Work:
-        return Work(self.bound, self.held, Quarantine(self.plan))
+        return Work(self.bound, self.held, QuarantineChanges(self.plan))
 
     def epoch(self, batches: Sequence[pa.Table], *, packed: bool = False) -> pa.Table:
         logs = [LogBatch(self.table, node, entries, before_images=False) for node, entries in enumerate(batches)]

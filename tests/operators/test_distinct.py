@@ -8,7 +8,7 @@ import pytest
 
 from everview.change.schema import Schema
 from everview.errors import DamagedEntryError
-from everview.plan.maintenance import Operator
+from everview.plan.maintenance.operator_definitions import DistinctOperator
 from tests.operators.histories import history, maintained, taken
 from tests.oracle.maintained import bag
 
@@ -82,7 +82,7 @@ def test_more_rows_going_than_were_there_is_damage() -> None:
         m.table("a").put({"id": 1, "k": 5})
         m.epoch()
         m.table("a").delete(1)
-        (step,) = [one for one in m.plan.steps if one.operator is Operator.DISTINCT]
+        (step,) = [one for one in m.plan.steps if isinstance(one.operator, DistinctOperator)]
         m.store.views.drop(m.later.state_table(step))
         with pytest.raises(DamagedEntryError, match=r"more rows .* 5} go than were there"):
             m.epoch()

@@ -66,7 +66,7 @@ def test_only_rows_whose_values_change_are_emitted() -> None:
         apply(m, [("t", {"id": number, "g": "a", "x": None, "n": number}, False) for number in range(10)])
         m.epoch()
         apply(m, [("t", {"id": 8, "g": "a", "x": None, "n": 100}, False)])
-        window = next(step for step in m.plan.steps if step.operator.value == "window")
+        window = next(step for step in m.plan.steps if step.operator.name == "window")
         assert m.epoch().counts[window.fingerprint] == 4  # 8 and 9 exchange their ranks
         m.check()
 
@@ -104,7 +104,7 @@ def test_what_goes_is_what_came_to_the_last_digit() -> None:
     query = "SELECT id, sum(x) OVER (PARTITION BY g ORDER BY id) AS s, stddev(x) OVER (PARTITION BY g) AS d FROM t"
     choose = random.Random(1)
     with maintained(TABLES, {"sums": query}) as m:
-        window = next(step for step in m.plan.steps if step.operator.value == "window")
+        window = next(step for step in m.plan.steps if step.operator.name == "window")
         seen: list[pa.Table] = []
         for changed in (600, 1, 5, 40, 1, 40):
             for number in choose.sample(range(600), changed):

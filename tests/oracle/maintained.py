@@ -23,9 +23,9 @@ from everview.change.schema import Schema
 from everview.change.types import TIMESTAMP_NS, parse_type
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.evaluation import one_array
-from everview.operators.quarantine import Unvalued, listed
+from everview.operators.quarantine_records import Unvalued, listed
 from everview.operators.runner import Outcome, Runner
-from everview.operators.view_reader import ViewReader
+from everview.operators.view import StoredView
 from everview.plan.compile import CompiledView, compile_text, plan_views
 from everview.sql.namespace import Names, Relation
 from everview.sql.settings import connect
@@ -104,7 +104,7 @@ class Maintained:
     # -------------------------------------------------------------- reading
 
     def view(self, name: str) -> pa.Table:
-        reader = ViewReader(self.later, name)
+        reader = StoredView(self.later, name)
         return reader.rows(self.store.views, self.store.views.committed(GROUP).epoch)
 
     def quarantine(self) -> list[tuple[int, Unvalued]]:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.operators.bound import QUARANTINE, Edge
-from everview.operators.quarantine import Quarantine
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.routing import Route, owners
 from everview.operators.runner import Outcome, Runner
 from everview.operators.stages import Packed, Stage, Workshop, sources_of
@@ -44,7 +44,7 @@ class Places(Runner):
 
     def epoch(self, store: Store, begun: Begun) -> Outcome:
         counts: dict[str, int] = defaultdict(int)
-        quarantine = Quarantine(self.bound.plan)
+        quarantine = QuarantineChanges(self.bound.plan)
         stages: dict[int, Waiting] = defaultdict(lambda: defaultdict(lambda: defaultdict(list)))
         for number in range(1, len(self.bound.stages) + 1):
             for place in self.rng.sample(range(self.servers), self.servers):
@@ -86,7 +86,7 @@ class Places(Runner):
             return found
 
         states = Written(store.views, begun.epoch)
-        return Work(self.bound, states, Quarantine(self.bound.plan), owned=owned, leads=place == 0)
+        return Work(self.bound, states, QuarantineChanges(self.bound.plan), owned=owned, leads=place == 0)
 
 
 def play(script: Script, seed: int = 0) -> None:

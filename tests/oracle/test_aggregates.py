@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import duckdb
 import pytest
 
-from everview.plan.build.calls import OPEN
+from everview.plan.build.function_calls import OPEN
 from tests.oracle.base import emptied
 from tests.oracle.ill_typed import COLUMNS, accepted, defects
 

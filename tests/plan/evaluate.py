@@ -19,9 +19,9 @@ from everview.plan.relations import (
     Join,
     JoinKind,
     Project,
+    QueryRows,
     Reevaluate,
     Relation,
-    Rows,
     Scan,
     SetOperation,
     Sort,
@@ -112,7 +112,7 @@ def _query(node: Relation, inputs: list[str]) -> str:
         case Scan():
             columns = (f"{quoted(c.name)} AS {quoted(f.name)}" for c, f in zip(node.columns, node.fields, strict=True))
             return f"SELECT {', '.join(columns)} FROM {quoted(node.table)}"
-        case Rows():
+        case QueryRows():
             number = f", row_number() OVER () AS {quoted(node.number.name)}" if node.number else ""
             return f"SELECT *{number} FROM ({node.query}) AS q({_names(node.columns)})"
         case Filter():

@@ -12,15 +12,36 @@ are in one place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import duckdb
 
 from everview.plan.expressions import quoted
-from everview.plan.maintenance import Input, MaintenancePlan, Operator, Step
-from everview.plan.maintenance.names import filled
+from everview.plan.maintenance import Input, MaintenancePlan, Step
+from everview.plan.maintenance.column_names import filled
+from everview.plan.maintenance.operator_definitions import (
+    AggregateOperator,
+    ComputingOperator,
+    DeltaOperator,
+    DistinctOperator,
+    ExpandOperator,
+    ExtremeOperator,
+    FilterProjectOperator,
+    GroupReevaluationOperator,
+    JoinOperator,
+    KeyedRowsOperator,
+    PreAggregationOperator,
+    ReevaluationOperator,
+    RowsOperator,
+    SetOperator,
+    TopKOperator,
+    UnionOperator,
+    UnnestOperator,
+    WindowOperator,
+    WrittenRowsOperator,
+)
+from everview.plan.maintenance.operator_parts import AssembledCall
 
 PLACE = "__place"
 Where = dict[tuple[str, tuple[str, ...]], dict[tuple[object, ...], object]]
@@ -63,13 +84,14 @@ class Evaluation:
             at += count
         table = f"step{len(self.made)}"
         sources = [self.plan.step(one.step) for one in step.inputs]
-        split = step.operator is Operator.REEVALUATION and any(step.parameters["partition"])
+        operator = step.operator
+        split = isinstance(operator, ReevaluationOperator) and any(one.key for one in operator.inputs)
         query = self._apart(step, inputs) if split else _query(step, sources, inputs)
         query = filled(query, constants)
         try:
             self.connection.execute(f"CREATE TEMP TABLE {table} AS {query}")
         except duckdb.Error as error:
-            raise AssertionError(f"{step.operator.value} {step.title}\n{query}\n{error}") from error
+            raise AssertionError(f"{step.operator.name} {step.title}\n{query}\n{error}") from error
         self._check(step, inputs, table, constants)
         self.made[fingerprint, constants] = table
         return table
@@ -90,7 +112,7 @@ class Evaluation:
 
     def _check(self, step: Step, inputs: Sequence[str], table: str, constants: tuple[str, ...]) -> None:
         columns = {row[0] for row in self.connection.execute(f"DESCRIBE {table}").fetchall()}
-        assert {one.name for one in step.fields} <= columns, f"{step.operator.value} {step.title}"
+        assert {one.name for one in step.fields} <= columns, f"{step.operator.name} {step.title}"
         keys = _keys(step)
         if keys is None:
             return
@@ -102,28 +124,27 @@ class Evaluation:
             known = self.places.setdefault((step.fingerprint, constants), {})
             for place, *values in rows:
                 found = known.setdefault(tuple(values), place)
-                assert found == place, f"{step.operator.value} {step.title}: {values} at {found} and at {place}"
+                assert found == place, f"{step.operator.name} {step.title}: {values} at {found} and at {place}"
 
 
 def _keys(step: Step) -> list[Sequence[str]] | None:
     """For each input, the key under which the step keeps its rows, or must meet them."""
-    told = step.parameters
     match step.operator:
-        case Operator.PRE_AGGREGATION | Operator.EXTREME | Operator.REVERSE_JOIN | Operator.PARTITION:
-            return [told["key"]]
-        case Operator.DISTINCT:
-            return [told["row"]]
-        case Operator.SET:
-            return list(told["inputs"])
-        case Operator.VIEW | Operator.INDEX:
-            stored = dict(told["columns"])
-            return [[stored[name] for name in told["key"]]]
-        case Operator.JOIN:
-            return [[f"__k{n}" for n, _ in enumerate(told["left"])]] * 2
-        case Operator.REEVALUATION:
-            return [[f"__k{n}" for n, _ in enumerate(key)] for key in told["partition"]]
-        case Operator.AGGREGATE:
-            return [list(map(quoted, told["key"]))] * len(step.inputs)
+        case PreAggregationOperator(key=key) | ExtremeOperator(key=key) | KeyedRowsOperator(key=key):
+            return [key]
+        case DistinctOperator(row=row):
+            return [row]
+        case SetOperator(inputs=inputs):
+            return list(inputs)
+        case WrittenRowsOperator(columns=columns, key=key):
+            stored = {column.name: column.sql for column in columns}
+            return [[stored[name] for name in key]]
+        case JoinOperator(on=on):
+            return [[f"__k{n}" for n, _ in enumerate(on)]] * 2
+        case ReevaluationOperator(inputs=read):
+            return [[f"__k{n}" for n, _ in enumerate(one.key)] for one in read]
+        case AggregateOperator(key=key):
+            return [list(map(quoted, key))] * len(step.inputs)
     return None
 
 
@@ -133,57 +154,59 @@ def _place(key: Sequence[str]) -> str:
 
 def _columns(step: Step) -> str:
     """What a step passes on and computes."""
-    computed = dict(step.parameters.get("computed", ()))
+    operator = step.operator
+    computed = {one.name: one.sql for one in operator.computed} if isinstance(operator, ComputingOperator) else {}
     return ", ".join(
         [f"{computed.get(one.name, quoted(one.name))} AS {quoted(one.name)}" for one in step.fields] + [PLACE]
     )
 
 
 def _query(step: Step, sources: Sequence[Step], inputs: Sequence[str]) -> str:
-    told = step.parameters
-    match step.operator:
-        case Operator.DELTA:
-            columns = [f"{quoted(real)} AS {quoted(stored)}" for stored, real in told["columns"]]
-            by = [quoted(dict(told["columns"])[name]) for name in told["key"]]
-            place = _place([f"'{told['table']}'", *by])
-            return f"SELECT {', '.join(columns)}, {place} AS {PLACE} FROM {quoted(told['table'])}"
-        case Operator.ROWS:
+    operator = step.operator
+    match operator:
+        case DeltaOperator(table=table):
+            columns = [f"{quoted(one.column)} AS {quoted(one.name)}" for one in operator.columns]
+            real = {one.name: one.column for one in operator.columns}
+            by = [quoted(real[name]) for name in operator.key]
+            place = _place([f"'{table}'", *by])
+            return f"SELECT {', '.join(columns)}, {place} AS {PLACE} FROM {quoted(table)}"
+        case RowsOperator(query=query):
             names = [one.name for one in step.fields if one.name != "rows.number"]
             names.sort(key=lambda name: int(name.partition(".")[2]))
             own = ", ".join(map(quoted, names))
             number = 'row_number() OVER () AS "rows.number"'
-            return f"SELECT *, {_place(['0'])} AS {PLACE}, {number} FROM ({told['query']}) AS q({own})"
-        case Operator.FILTER_PROJECT:
-            where = f" WHERE {told['condition']}" if "condition" in told else ""
+            return f"SELECT *, {_place(['0'])} AS {PLACE}, {number} FROM ({query}) AS q({own})"
+        case FilterProjectOperator(condition=condition):
+            where = f" WHERE {condition}" if condition is not None else ""
             return f"SELECT {_columns(step)} FROM {inputs[0]}{where}"
-        case Operator.REVERSE_JOIN | Operator.PARTITION:
-            keys = "".join(f", {sql} AS __k{n}" for n, sql in enumerate(told["key"]))
-            order = "".join(f", {sql} AS __o{n}" for n, (sql, _) in enumerate(told.get("order", ())))
+        case KeyedRowsOperator(key=key):
+            keys = "".join(f", {sql} AS __k{n}" for n, sql in enumerate(key))
+            order = "".join(f", {one.sql} AS __o{n}" for n, one in enumerate(operator.order or ()))
             return f"SELECT {_columns(step)}{keys}{order} FROM {inputs[0]}"
-        case Operator.UNNEST:
-            item, position = quoted(told["item"]), quoted(told["position"])
-            made = f"SELECT UNNEST({told['items']}) AS {item}, GENERATE_SUBSCRIPTS({told['items']}, 1) AS {position}"
-            join = "LEFT JOIN" if told["outer"] else "JOIN"
+        case UnnestOperator(items=items):
+            item, position = quoted(operator.item), quoted(operator.position)
+            made = f"SELECT UNNEST({items}) AS {item}, GENERATE_SUBSCRIPTS({items}, 1) AS {position}"
+            join = "LEFT JOIN" if operator.outer else "JOIN"
             return f"SELECT {_columns(step)} FROM {inputs[0]} {join} LATERAL ({made}) AS item ON true"
-        case Operator.UNION:
+        case UnionOperator():
             parts = [
-                f"SELECT {', '.join([*map(str, sent), PLACE])} FROM {table}"
-                for sent, table in zip(told["inputs"], inputs, strict=True)
+                f"SELECT {', '.join([*sent, PLACE])} FROM {table}"
+                for sent, table in zip(operator.inputs, inputs, strict=True)
             ]
-            own = ", ".join([*map(quoted, told["columns"]), PLACE])
+            own = ", ".join([*map(quoted, operator.columns), PLACE])
             return f"SELECT * FROM ({' UNION ALL '.join(parts)}) AS q({own})"
-        case Operator.SET:
-            return _set(told, inputs)
-        case Operator.EXPAND:
-            return " UNION ALL ".join(_expanded(step, number, inputs[0]) for number, _ in enumerate(told["sets"]))
-        case Operator.DISTINCT:
-            return f"SELECT DISTINCT ON ({', '.join(told['row'])}) {_columns(step)} FROM {inputs[0]}"
-        case Operator.JOIN:
+        case SetOperator():
+            return _set(operator, inputs)
+        case ExpandOperator(sets=sets):
+            return " UNION ALL ".join(_expanded(step, number, inputs[0]) for number, _ in enumerate(sets))
+        case DistinctOperator(row=row):
+            return f"SELECT DISTINCT ON ({', '.join(row)}) {_columns(step)} FROM {inputs[0]}"
+        case JoinOperator():
             return _join(step, sources, inputs)
-        case Operator.TOP_K:
+        case TopKOperator():
             return _top(step, sources[0], inputs[0])
-        case Operator.WINDOW:
-            calls = dict(told.get("calls", ()))
+        case WindowOperator():
+            calls = {call.name: call.sql for call in operator.calls}
             return (
                 "SELECT "
                 + ", ".join(
@@ -191,21 +214,21 @@ def _query(step: Step, sources: Sequence[Step], inputs: Sequence[str]) -> str:
                 )
                 + f" FROM {inputs[0]}"
             )
-        case Operator.REEVALUATION:
+        case ReevaluationOperator():
             return _evaluated(step, inputs, _literal([]))
-        case Operator.VIEW | Operator.INDEX:
+        case WrittenRowsOperator():
             return f"SELECT {_columns(step)} FROM {inputs[0]}"
     return _grouped(step, inputs)
 
 
 def _evaluated(step: Step, inputs: Sequence[str], place: str) -> str:
-    told = step.parameters
+    operator = step.operator_as(ReevaluationOperator)
     tables = [
-        f"in{n} AS (SELECT {', '.join(f'{quoted(a)} AS {quoted(b)}' for a, b in called)} FROM {table})"
-        for n, (called, table) in enumerate(zip(told["inputs"], inputs, strict=True))
+        f"in{n} AS (SELECT {', '.join(f'{quoted(c.stored)} AS {quoted(c.name)}' for c in read.columns)} FROM {table})"
+        for n, (read, table) in enumerate(zip(operator.inputs, inputs, strict=True))
     ]
-    own = ", ".join(map(quoted, told["columns"]))
-    query = f"WITH {', '.join(tables)} SELECT * FROM ({told['query']})" if tables else told["query"]
+    own = ", ".join(map(quoted, operator.columns))
+    query = f"WITH {', '.join(tables)} SELECT * FROM ({operator.query})" if tables else operator.query
     return f"SELECT *, {place} AS {PLACE} FROM ({query}) AS q({own})"
 
 
@@ -214,21 +237,24 @@ def _literal(place: Sequence[str | None]) -> str:
 
 
 def _grouped(step: Step, inputs: Sequence[str]) -> str:
-    told = step.parameters
-    key = list(told["key"]) if "key" in told else []
     match step.operator:
-        case Operator.PRE_AGGREGATION:
-            calls = [f"{_call(f, arg, where)} AS {quoted(n)}" for n, f, arg, where in told["accumulators"]]
-        case Operator.EXTREME:
-            calls = [f"{_call(f, told['value'], told['filter'])} AS {quoted(n)}" for n, f in told["ends"]]
-        case Operator.GROUP_REEVALUATION:
-            key = [f"__k{n}" for n, _ in enumerate(key)]
-            calls = [f"{sql} AS {quoted(n)}" for n, sql in told["calls"]]
-        case Operator.AGGREGATE:
+        case PreAggregationOperator(key=key, key_names=names) as operator:
+            calls = [
+                f"{_call(one.function, one.argument, one.filter)} AS {quoted(one.name)}"
+                for one in operator.accumulators
+            ]
+        case ExtremeOperator(key=key, key_names=names) as operator:
+            calls = [
+                f"{_call(end.function, operator.value, operator.filter)} AS {quoted(end.name)}" for end in operator.ends
+            ]
+        case GroupReevaluationOperator(key_names=names) as operator:
+            key = tuple(f"__k{n}" for n, _ in enumerate(operator.key))
+            calls = [f"{call.sql} AS {quoted(call.name)}" for call in operator.calls]
+        case AggregateOperator():
             return _together(step, inputs)
         case _:
-            raise AssertionError(f"nothing says what {step.operator} gives")
-    columns = [f"{sql} AS {quoted(name)}" for sql, name in zip(key, told["key names"], strict=True)]
+            raise AssertionError(f"no query for {step.operator}")
+    columns = [f"{sql} AS {quoted(name)}" for sql, name in zip(key, names, strict=True)]
     by = f" GROUP BY {', '.join(key)}" if key else ""
     return f"SELECT {', '.join([*columns, *calls, f'any_value({PLACE}) AS {PLACE}'])} FROM {inputs[0]}{by}"
 
@@ -238,15 +264,15 @@ def _call(function: str, argument: str | None, where: str | None) -> str:
 
 
 def _together(step: Step, inputs: Sequence[str]) -> str:
-    told = step.parameters
-    key = list(map(quoted, told["key"]))
-    groups = f"SELECT {', '.join([*key, PLACE])} FROM {inputs[told['groups']]}"
+    operator = step.operator_as(AggregateOperator)
+    key = list(map(quoted, operator.key))
+    groups = f"SELECT {', '.join([*key, PLACE])} FROM {inputs[operator.groups]}"
     if key:
-        there = [", ".join([*values, "NULL"]) for values in told["always"]]
+        there = [", ".join([*values, "NULL"]) for values in operator.always]
         more = "".join(f" UNION ALL SELECT {row}" for row in there)
         groups = f"SELECT {', '.join([*key, f'any_value({PLACE}) AS {PLACE}'])} FROM ({groups}{more}) GROUP BY ALL"
     kinds = {one.name: one.type for one in step.fields}
-    calls = [f"CAST({_made(f, held)} AS {kinds[n]}) AS {quoted(n)}" for n, f, held in told["calls"]]
+    calls = [f"CAST({_made(call)} AS {kinds[call.name]}) AS {quoted(call.name)}" for call in operator.calls]
     parts = "".join(
         f" LEFT JOIN {table} AS p{n} ON "
         + (" AND ".join(f"g.{k} IS NOT DISTINCT FROM p{n}.{k}" for k in key) or "true")
@@ -256,63 +282,63 @@ def _together(step: Step, inputs: Sequence[str]) -> str:
     return f"SELECT {', '.join([*own, *calls])} FROM ({groups}) AS g{parts}"
 
 
-def _made(function: str, held: Sequence[tuple[int, str]]) -> str:
-    columns = [f"p{part}.{quoted(name)}" for part, name in held]
-    if function == "count" and len(columns) == 1:
+def _made(call: AssembledCall) -> str:
+    columns = [f"p{one.part}.{quoted(one.column)}" for one in call.columns]
+    if call.function == "count" and len(columns) == 1:
         return f"coalesce({columns[0]}, 0)"
     if len(columns) == 1:
         return columns[0]
     total, count = columns
-    value = f"{total}::DOUBLE / {count}" if function == "avg" else total
+    value = f"{total}::DOUBLE / {count}" if call.function == "avg" else total
     return f"CASE WHEN {count} > 0 THEN {value} END"
 
 
 def _top(step: Step, bag: Step, table: str) -> str:
-    told = step.parameters
-    by = ", ".join(f"__k{n}" for n, _ in enumerate(bag.parameters["key"]))
-    order = [f"__o{n}{' DESC' if down else ''}" for n, (_, down) in enumerate(bag.parameters["order"])]
+    operator, kept = step.operator_as(TopKOperator), bag.operator_as(KeyedRowsOperator)
+    by = ", ".join(f"__k{n}" for n, _ in enumerate(kept.key))
+    order = [f"__o{n}{' DESC' if one.descending else ''}" for n, one in enumerate(kept.order or ())]
     split = f"PARTITION BY {by} " if by else ""
     number = f"row_number() OVER ({split}ORDER BY {', '.join(order) or '1'})"
-    last = "" if told["limit"] is None else f"<= {told['offset'] + told['limit']}"
-    asked = [f"{number} > {told['offset']}"]
-    if last and told["ties"] is None:
+    last = "" if operator.limit is None else f"<= {operator.offset + operator.limit}"
+    asked = [f"{number} > {operator.offset}"]
+    if last and operator.ties is None:
         asked.append(f"{number} {last}")
     elif last:
-        asked.append(f"rank() OVER ({split}ORDER BY {', '.join(order[: told['ties']]) or '1'}) {last}")
+        asked.append(f"rank() OVER ({split}ORDER BY {', '.join(order[: operator.ties]) or '1'}) {last}")
     return f"SELECT {_columns(step)} FROM {table} QUALIFY {' AND '.join(asked)}"
 
 
 def _join(step: Step, sides: Sequence[Step], inputs: Sequence[str]) -> str:
-    told = step.parameters
-    prefix = told["right prefix"]
+    operator = step.operator_as(JoinOperator)
+    kind, rest = operator.kind.value, operator.rest
     ties = [
-        f"l.__k{n} {'IS NOT DISTINCT FROM' if nulls else '='} r.__k{n}" for n, nulls in enumerate(told["nulls match"])
+        f"l.__k{n} {'IS NOT DISTINCT FROM' if one.nulls_match else '='} r.__k{n}" for n, one in enumerate(operator.on)
     ]
-    own = [f"__k{n}" for n, _ in enumerate(told["right"])]
-    renamed = [f"{quoted(one.name)} AS {quoted(prefix + one.name)}" for one in sides[1].fields]
+    own = [f"__k{n}" for n, _ in enumerate(operator.on)]
+    renamed = [f"{quoted(one.name)} AS {quoted(operator.right_prefix + one.name)}" for one in sides[1].fields]
     right = f"(SELECT {', '.join([*renamed, *own, PLACE])} FROM {inputs[1]}) AS r"
-    on = " AND ".join([*ties, *([f"({told['rest']})"] if told["rest"] else [])]) or "true"
+    on = " AND ".join([*ties, *([f"({rest})"] if rest else [])]) or "true"
     names = [quoted(one.name) for one in step.fields]
-    place = f"l.{PLACE}" if told["kind"] in ("semi", "anti") else f"coalesce(l.{PLACE}, r.{PLACE})"
-    return f"SELECT {', '.join([*names, place])} AS {PLACE} FROM {inputs[0]} AS l {told['kind']} JOIN {right} ON {on}"
+    place = f"l.{PLACE}" if kind in ("semi", "anti") else f"coalesce(l.{PLACE}, r.{PLACE})"
+    return f"SELECT {', '.join([*names, place])} AS {PLACE} FROM {inputs[0]} AS l {kind} JOIN {right} ON {on}"
 
 
-def _set(told: Mapping[str, Any], inputs: Sequence[str]) -> str:
-    sides = [f"SELECT {', '.join(sent)} FROM {table}" for sent, table in zip(told["inputs"], inputs, strict=True)]
-    own = [name for name in told["columns"] if name != "set.copy"]
+def _set(operator: SetOperator, inputs: Sequence[str]) -> str:
+    sides = [f"SELECT {', '.join(sent)} FROM {table}" for sent, table in zip(operator.inputs, inputs, strict=True)]
+    own = [name for name in operator.columns if name != "set.copy"]
     names = ", ".join(map(quoted, own))
-    both = f" {told['kind']} {'ALL' if told['all'] else ''} ".join(sides)
-    copy = f', row_number() OVER (PARTITION BY {names}) AS "set.copy"' if told["all"] else ""
+    both = f" {operator.kind.value} {'ALL' if operator.all else ''} ".join(sides)
+    copy = f', row_number() OVER (PARTITION BY {names}) AS "set.copy"' if operator.all else ""
     return f"SELECT *{copy}, {_place(list(map(quoted, own)))} AS {PLACE} FROM ({both}) AS q({names})"
 
 
 def _expanded(step: Step, number: int, table: str) -> str:
-    told = step.parameters
+    operator = step.operator_as(ExpandOperator)
     kinds = {one.name: one.type for one in step.fields}
     made = {
-        name: sql if n in told["sets"][number] else f"CAST(NULL AS {kinds[name]})"
-        for n, (name, sql) in enumerate(zip(told["columns"], told["groups"], strict=True))
+        name: sql if n in operator.sets[number] else f"CAST(NULL AS {kinds[name]})"
+        for n, (name, sql) in enumerate(zip(operator.columns, operator.groups, strict=True))
     }
-    made[told["number"]] = f"CAST({number} AS BIGINT)"
+    made[operator.number] = f"CAST({number} AS BIGINT)"
     columns = [f"{made.get(one.name, quoted(one.name))} AS {quoted(one.name)}" for one in step.fields]
     return f"SELECT {', '.join([*columns, PLACE])} FROM {table}"

@@ -15,7 +15,7 @@ from sqlglot import exp
 from everview.change.schema import Column
 from everview.change.types import parse_type
 from everview.plan.build import Built, build
-from everview.plan.build.sources import ROW
+from everview.plan.build.from_clause import ROW
 from everview.plan.expressions import Expr, parsed
 from everview.plan.relations import Filter, Join, Project, Relation, Unnest
 from everview.plan.rules import rewrite

@@ -10,7 +10,7 @@ import duckdb
 from everview.change.schema import Column
 from everview.change.types import parse_type
 from everview.plan.build import Built, build
-from everview.plan.build.sources import ROW
+from everview.plan.build.from_clause import ROW
 from everview.sql.check import check
 from everview.sql.namespace import Names, Relation
 from everview.sql.parse import parse

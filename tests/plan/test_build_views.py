@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from everview.change.schema import Column
-from everview.plan.build.sources import ROW
+from everview.plan.build.from_clause import ROW
 from everview.plan.compile import CompiledView, compile_index, compile_view, plan_views
 from everview.sql.check import check
 from everview.sql.dialects import to_sql

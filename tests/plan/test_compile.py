@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from everview.errors import DefinitionError, EverviewError, SqlRefusedError, UnknownObjectError
 from everview.plan.compile import CompiledView, compile_text, plan_views
 from everview.plan.explain import explain_json, explain_svg, explain_text
+from everview.plan.maintenance.operator_definitions import ReevaluationOperator, RowsOperator
 from everview.plan.relations import Reevaluate
 from everview.sql.namespace import Names, Relation
 from everview.sql.parse import parse
@@ -145,6 +146,6 @@ def test_a_recursion_is_given_up_after_the_rounds_that_the_view_says(source: str
     query = f"WITH RECURSIVE r AS ({source} UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT n FROM r"
     for option, rounds in (("", 100_000), ("WITH (recursion_limit = 7)", 7)):
         view = compile_text(f"CREATE MATERIALIZED VIEW v {option} AS {query}", names_of(SHOP))
-        assert [step.parameters["rounds"] for step in plan_views([view]).steps if "rounds" in step.parameters] == [
-            rounds
-        ]
+        operators = [step.operator for step in plan_views([view]).steps]
+        found = [one.rounds for one in operators if isinstance(one, RowsOperator | ReevaluationOperator)]
+        assert found == [rounds]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from everview.errors import DefinitionError
 from everview.plan.explain import explain_json, explain_svg, explain_text
-from everview.plan.explain.layout import Node, arranged
 from everview.plan.explain.svg import _wide, _wrapped
+from everview.plan.explain.svg_layout import Node, arranged
 from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group
 from everview.plan.relations import Way
 from tests.plan.relation_texts import call, grouped, joined, of, scan, select, where

@@ -8,8 +8,7 @@ import duckdb
 import pytest
 
 from everview.change.types import parse_type
-from everview.plan.maintenance.failing import can_fail
-from everview.plan.maintenance.failing_calls import calls_that_can_fail
+from everview.plan.maintenance.failing import calls_that_can_fail, can_fail
 
 EXTREMES = {
     "TINYINT": ("-128", "127"),

@@ -17,7 +17,6 @@ from everview.plan.maintenance.model import (
     Family,
     Input,
     MaintenancePlan,
-    Operator,
     PlannedView,
     ReadOrder,
     Role,
@@ -28,17 +27,25 @@ from everview.plan.maintenance.model import (
     TableUse,
     Zone,
 )
+from everview.plan.maintenance.operator_definitions import DeltaOperator, ViewOperator
+from everview.plan.maintenance.operator_parts import ComputedColumn, TableColumn
 
 ID = Field("orders.id", BIGINT, nullable=False)
 AMOUNT = Field("orders.amount", decimal(10, 2))
-DELTA = Step("d", Operator.DELTA, "orders", (), {"table": "orders"}, (ID, AMOUNT), ("orders.id",))
+DELTA = Step(
+    "d",
+    DeltaOperator(table="orders", key=("orders.id",), columns=(TableColumn("orders.id", "id"),)),
+    "orders",
+    (),
+    (ID, AMOUNT),
+    ("orders.id",),
+)
 STATE = State("s", "VIEW large", Role.VIEW, Shape.RECORD, (KeyPart("orders.id", BIGINT),), (AMOUNT,))
 VIEW = Step(
     "v",
-    Operator.VIEW,
+    ViewOperator(columns=(ComputedColumn("orders.id", '"orders.id"'),), key=("orders.id",)),
     "large",
     (Input("d"),),
-    {"columns": ("orders.id", "orders.amount"), "nested": {"a": (1, True, None)}},
     (ID, AMOUNT),
     ("orders.id",),
     (STATE,),

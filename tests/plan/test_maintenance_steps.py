@@ -10,14 +10,34 @@ import pytest
 from everview.change.types import BIGINT, VARCHAR, list_of
 from everview.errors import DefinitionError
 from everview.plan.expressions import Field
-from everview.plan.maintenance import MaintenancePlan, Operator, Role, Shape, Step, ViewInput, plan_group
+from everview.plan.maintenance import MaintenancePlan, Role, Shape, Step, ViewInput, plan_group
+from everview.plan.maintenance.operator_base import Operator
+from everview.plan.maintenance.operator_definitions import (
+    AggregateOperator,
+    DeltaOperator,
+    DistinctOperator,
+    ExpandOperator,
+    ExtremeOperator,
+    IndexOperator,
+    JoinOperator,
+    PartitionOperator,
+    PreAggregationOperator,
+    ReverseJoinOperator,
+    RowsOperator,
+    SetOperator,
+    TopKOperator,
+    UnionOperator,
+    ViewOperator,
+    WindowOperator,
+)
+from everview.plan.maintenance.operator_parts import ComputedColumn
 from everview.plan.relations import (
     Aggregate,
     Distinct,
     JoinKind,
+    QueryRows,
     Reevaluate,
     Relation,
-    Rows,
     Scan,
     SetKind,
     SetOperation,
@@ -41,13 +61,12 @@ def planned(relation: Relation, **options: bool) -> MaintenancePlan:
 def drawn(plan: MaintenancePlan) -> list[tuple[int, str, list[str]]]:
     """Stage, key and operators of each zone."""
     return [
-        (zone.stage, ", ".join(zone.key), [plan.step(step).operator.value for step in zone.steps])
-        for zone in plan.zones
+        (zone.stage, ", ".join(zone.key), [plan.step(step).operator.name for step in zone.steps]) for zone in plan.zones
     ]
 
 
-def only(plan: MaintenancePlan, operator: Operator) -> Step:
-    (found,) = (step for step in plan.steps if step.operator is operator)
+def only(plan: MaintenancePlan, kind: type[Operator]) -> Step:
+    (found,) = (step for step in plan.steps if isinstance(step.operator, kind))
     return found
 
 
@@ -109,10 +128,10 @@ def test_a_delta_keeps_the_used_columns_of_all_views_and_only_without_before_ima
     plan = plan_group(views, before_images=False)
     (table,) = plan.tables
     assert [column.name for column in table.columns] == ["amount", "id", "status"]
-    (state,) = only(plan, Operator.DELTA).states
+    (state,) = only(plan, DeltaOperator).states
     assert [part.name for part in state.key] == ["orders.id"]
     assert [column.name for column in state.fields] == ["orders.amount", "orders.status"]
-    assert only(plan_group(views), Operator.DELTA).states == ()
+    assert only(plan_group(views), DeltaOperator).states == ()
 
 
 def test_aliases_and_names_of_columns_and_views_do_not_matter() -> None:
@@ -129,7 +148,7 @@ def test_aliases_and_names_of_columns_and_views_do_not_matter() -> None:
 
 def test_sides_of_a_self_join_are_told_apart() -> None:
     plan = planned(joined(scan("a", "x"), scan("a", "y"), {"x.c1": "y.c2"}))
-    assert only(plan, Operator.JOIN).title == "inner a.c1 = 2:a.c2"
+    assert only(plan, JoinOperator).title == "inner a.c1 = 2:a.c2"
     assert [column.stored for column in plan.view("v").columns] == [
         "a.k",
         "a.c1",
@@ -143,8 +162,8 @@ def test_sides_of_a_self_join_are_told_apart() -> None:
 def test_a_right_join_is_a_left_join_the_other_way_round() -> None:
     right = planned(joined(A, B, {"a.c1": "b.c1"}, JoinKind.RIGHT))
     left = planned(joined(B, A, {"b.c1": "a.c1"}, JoinKind.LEFT))
-    assert only(right, Operator.JOIN).fingerprint == only(left, Operator.JOIN).fingerprint
-    nullable = {field.name: field.nullable for field in only(right, Operator.JOIN).fields}
+    assert only(right, JoinOperator).fingerprint == only(left, JoinOperator).fingerprint
+    nullable = {field.name: field.nullable for field in only(right, JoinOperator).fields}
     assert nullable["a.k"] and not nullable["b.l"]
 
 
@@ -152,14 +171,15 @@ def test_a_semi_join_keeps_nothing_of_the_right_side_but_its_keys() -> None:
     plan = planned(joined(A, B, {"a.c1": "b.c1"}, JoinKind.SEMI))
     kept = {s.states[0].name: [f.name for f in s.states[0].fields] for s in plan.steps if s.states}
     assert kept["REVERSE-JOIN b by c1"] == []
-    assert [field.name for field in only(plan, Operator.JOIN).fields] == ["a.c1", "a.c2", "a.k"]
+    assert [field.name for field in only(plan, JoinOperator).fields] == ["a.c1", "a.c2", "a.k"]
 
 
 def test_what_is_computed_below_an_outer_join_is_computed_below_it() -> None:
     b = select(B, l="b.l", c1="b.c1", filled=expr('coalesce("b.d", 0)'))
     plan = planned(joined(A, b, {"a.c1": "c1"}, JoinKind.LEFT))
     (bag,) = (s for s in plan.steps if s.states and s.states[0].name == "REVERSE-JOIN b by c1")
-    assert bag.parameters["computed"] == (("b.COALESCE(d, 0)", 'COALESCE("b.d", 0)'),)
+    computed = ComputedColumn("b.COALESCE(d, 0)", 'COALESCE("b.d", 0)')
+    assert bag.operator_as(ReverseJoinOperator).computed == (computed,)
     assert plan.view("v").columns[-1].stored == "b.COALESCE(d, 0)"
 
 
@@ -192,7 +212,7 @@ def test_grouping_by_the_primary_key_stays_with_the_table() -> None:
 def test_a_global_aggregate_is_one_record() -> None:
     plan = planned(grouped(A, [], call("n", "count")))
     assert drawn(plan)[-1] == (2, "", ["pre-aggregation", "aggregate", "view"])
-    assert only(plan, Operator.VIEW).states[0].key == ()
+    assert only(plan, ViewOperator).states[0].key == ()
 
 
 def test_aggregates_over_one_key_share_one_record_with_merged_columns() -> None:
@@ -202,7 +222,7 @@ def test_aggregates_over_one_key_share_one_record_with_merged_columns() -> None:
         ViewInput("z", grouped(A, ["a.c1"], call("n", "count", of(A, "a.k")))),
     ]
     plan = plan_group(views)
-    (state,) = only(plan, Operator.PRE_AGGREGATION).states
+    (state,) = only(plan, PreAggregationOperator).states
     assert [field.name for field in state.fields] == ["a.count(*)", "a.count(c2)", "a.count(k)", "a.sum(c2)"]
 
 
@@ -212,45 +232,45 @@ def test_the_order_of_group_columns_does_not_matter_for_what_is_shared() -> None
         ViewInput("y", grouped(A, ["a.c2", "a.c1"], call("n", "count"))),
     ]
     plan = plan_group(views)
-    assert only(plan, Operator.AGGREGATE).states == ()
+    assert only(plan, AggregateOperator).states == ()
     assert [plan.view(name).key for name in "xy"] == [("a.c1", "a.c2"), ("a.c2", "a.c1")]
 
 
 def test_a_distinct_count_counts_crossings() -> None:
     plan = planned(grouped(A, ["a.c1"], call("n", "count", of(A, "a.c2"), distinct=True), call("m", "count")))
-    assert [step.operator.value for step in plan.steps].count("pre-aggregation") == 2
-    assert [part.name for part in only(plan, Operator.DISTINCT).states[0].key] == ["a.c1", "a.c2"]
+    assert [step.operator.name for step in plan.steps].count("pre-aggregation") == 2
+    assert [part.name for part in only(plan, DistinctOperator).states[0].key] == ["a.c1", "a.c2"]
     assert plan.shuffles == 1
-    calls = only(plan, Operator.AGGREGATE).parameters["calls"]
-    parts = {name: {part for part, _ in held} for name, _, held in calls}
+    calls = only(plan, AggregateOperator).operator_as(AggregateOperator).calls
+    parts = {call.name: {one.part for one in call.columns} for call in calls}
     assert parts["a.count(*)"] != parts["a.count(DISTINCT c2)"]
 
 
 def test_min_and_max_of_one_value_share_a_bag_in_order() -> None:
     value = of(A, "a.c2")
     plan = planned(grouped(A, ["a.c1"], call("x", "min", value, Way.EXTREME), call("y", "max", value, Way.EXTREME)))
-    (state,) = only(plan, Operator.EXTREME).states
+    (state,) = only(plan, ExtremeOperator).states
     assert state.shape is Shape.BAG and [part.name for part in state.order] == ["value a.c2"]
 
 
 def test_grouping_sets_multiply_rows_first() -> None:
     groups = ((Field("x", BIGINT), of(A, "a.c1")), (Field("y", BIGINT), of(A, "a.c2")))
     plan = planned(Aggregate(A, groups, (call("count", "count"),), ((0, 1), (0,), ()), N))
-    assert only(plan, Operator.EXPAND).title == "to sets (a.c1, a.c2), (a.c1), ()"
+    assert only(plan, ExpandOperator).title == "to sets (a.c1, a.c2), (a.c1), ()"
     assert len(plan.view("v").key) == 3
 
 
 def test_distinct_rows_are_counted() -> None:
     plan = planned(Distinct(select(A, x="a.c1")))
-    (state,) = only(plan, Operator.DISTINCT).states
+    (state,) = only(plan, DistinctOperator).states
     assert state.role is Role.DISTINCT_COUNT and [part.name for part in state.key] == ["a.c1"]
-    assert [f.name for f in only(plan, Operator.DISTINCT).fields] == ["a.c1"]
+    assert [f.name for f in only(plan, DistinctOperator).fields] == ["a.c1"]
 
 
 def test_set_operations_count_both_sides() -> None:
     columns = (Field("x", BIGINT),)
     plan = planned(SetOperation(SetKind.EXCEPT, True, select(A, x="a.c1"), select(B, x="b.c1"), columns, N))
-    step = only(plan, Operator.SET)
+    step = only(plan, SetOperator)
     assert step.title == "except all"
     assert [f.name for f in step.states[0].fields] == ["left copies", "right copies"]
     assert [source.key for source in step.inputs] == [('CAST("a.c1" AS BIGINT)',), ('CAST("b.c1" AS BIGINT)',)]
@@ -259,7 +279,7 @@ def test_set_operations_count_both_sides() -> None:
 def test_a_union_of_two_tables_needs_no_shuffle() -> None:
     columns = (Field("x", BIGINT),)
     plan = planned(Union((select(A, x="a.c1"), select(B, x="b.c1")), columns, N))
-    assert plan.shuffles == 0 and only(plan, Operator.UNION).states == ()
+    assert plan.shuffles == 0 and only(plan, UnionOperator).states == ()
     assert plan.view("v").key == ("union.branch", "union.key 1")
 
 
@@ -267,7 +287,7 @@ def test_a_union_of_different_depths_meets_in_the_deeper_stage() -> None:
     deep = select(grouped(A, ["a.c1"], call("n", "count")), x="n")
     plan = planned(Union((select(B, x="b.c1"), deep), (Field("x", BIGINT),), N))
     assert plan.shuffles == 1
-    assert [source.key for source in only(plan, Operator.UNION).inputs] == [('"b.l"',), None]
+    assert [source.key for source in only(plan, UnionOperator).inputs] == [('"b.l"',), None]
 
 
 def test_windows_over_one_partition_share_the_rows() -> None:
@@ -275,33 +295,33 @@ def test_windows_over_one_partition_share_the_rows() -> None:
     sql = 'row_number() OVER (PARTITION BY "a.c1" ORDER BY "a.c2", "a.k")'
     window = Window(A, (of(A, "a.c1"),), (replace(first, sql=sql),))
     plan = plan_group([ViewInput("w", window), ViewInput("j", joined(A, B, {"a.c1": "b.c1"}))])
-    assert [s.states[0].name for s in plan.steps if s.operator is Operator.REVERSE_JOIN] == [
+    assert [s.states[0].name for s in plan.steps if isinstance(s.operator, ReverseJoinOperator)] == [
         "REVERSE-JOIN a by c1",
         "REVERSE-JOIN b by c1",
     ]
-    assert only(plan, Operator.WINDOW).inputs[0].key is None
+    assert only(plan, WindowOperator).inputs[0].key is None
 
 
 def test_a_top_k_keeps_its_rows_in_order() -> None:
     by = (Sort(of(A, "a.c2"), descending=True, nulls_first=True), Sort(of(A, "a.c1"), nulls_first=True))
     plan = planned(TopK(A, (of(A, "a.c1"),), by, 3, 1))
-    (state,) = only(plan, Operator.PARTITION).states
+    (state,) = only(plan, PartitionOperator).states
     assert [(part.name, part.descending) for part in state.order] == [
         ("a.c2", True),
         ("a.c1 IS NULL", True),
         ("a.c1", False),
         ("a.k", False),
     ]
-    assert only(plan, Operator.TOP_K).title == "first 3 after 1"
+    assert only(plan, TopKOperator).title == "first 3 after 1"
 
 
 def test_a_key_that_the_order_has_already_is_not_kept_twice() -> None:
     by = (Sort(of(A, "a.c2")), Sort(of(A, "a.k"), descending=True, nulls_first=True))
     for ties, length in ((False, None), (True, 2)):
         plan = planned(TopK(A, (), by, 3, ties=ties))
-        (state,) = only(plan, Operator.PARTITION).states
+        (state,) = only(plan, PartitionOperator).states
         assert [(part.name, part.descending) for part in state.order] == [("a.c2", False), ("a.k", True)]
-        assert only(plan, Operator.TOP_K).parameters["ties"] == length
+        assert only(plan, TopKOperator).operator_as(TopKOperator).ties == length
 
 
 def test_items_of_a_rows_own_list_stay_with_the_row() -> None:
@@ -314,14 +334,14 @@ def test_items_of_a_rows_own_list_stay_with_the_row() -> None:
 
 
 def test_rows_of_the_query_are_a_source() -> None:
-    plan = planned(joined(A, Rows("VALUES (1)", (Field("one", BIGINT),), N), {"a.c1": "one"}))
-    assert only(plan, Operator.ROWS).title == "VALUES (1)"
+    plan = planned(joined(A, QueryRows("VALUES (1)", (Field("one", BIGINT),), N), {"a.c1": "one"}))
+    assert only(plan, RowsOperator).title == "VALUES (1)"
 
 
 def test_a_re_evaluation_without_partition_is_one_key() -> None:
     columns = (Field("x", BIGINT),)
     plan = planned(Reevaluate((A, B), "SELECT max(in0.k) AS x FROM in0, in1", columns, ("x",), reason="no equality"))
-    assert [s.states[0].name for s in plan.steps if s.operator is Operator.PARTITION] == [
+    assert [s.states[0].name for s in plan.steps if isinstance(s.operator, PartitionOperator)] == [
         "PARTITION all a",
         "PARTITION all b",
     ]
@@ -353,7 +373,7 @@ def test_a_view_on_a_view_reads_its_changes() -> None:
     lower_view = select(lower, c="a.c1", n="n")
     upper = where(Scan("lower", "l", (Field("c", BIGINT), Field("n", BIGINT)), ("c",)), '"l.n" > 3')
     plan = plan_group([ViewInput("a_upper", upper), ViewInput("lower", lower_view)])
-    assert [step.operator.value for step in plan.steps] == [
+    assert [step.operator.name for step in plan.steps] == [
         "delta",
         "pre-aggregation",
         "aggregate",
@@ -373,7 +393,7 @@ def test_a_view_cannot_be_defined_by_itself() -> None:
 
 def test_an_index_is_its_columns_and_the_row_key() -> None:
     plan = plan_group([ViewInput("by_status", ORDERS, index=("orders.status",))])
-    (state,) = only(plan, Operator.INDEX).states
+    (state,) = only(plan, IndexOperator).states
     assert [part.name for part in state.key] == ["orders.status", "orders.id"] and state.fields == ()
     assert plan.shuffles == 0
 

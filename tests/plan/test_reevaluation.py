@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from everview.plan.build.context import Context, NoOperator
+from everview.plan.build.context import BuildContext, NoOperator
 from everview.plan.build.reevaluate import whole
 from everview.plan.relations import Reevaluate
 from everview.plan.rules import rewrite
@@ -30,7 +30,7 @@ def reevaluated(text: str, names: Names | None = None) -> Reevaluate | None:
     (statement,) = parse(text)
     assert isinstance(statement, Select)
     checked = check(statement.query, names or Names(relations()), text)
-    context = Context(typer(), {source.name.lower(): source for source in checked.uses}, text)
+    context = BuildContext(typer(), {source.name.lower(): source for source in checked.uses}, text)
     for name, _ in checked.columns:
         context.names.fresh(name)
     found = whole(context, checked.tree, None, NoOperator("anything", checked.tree)).relation

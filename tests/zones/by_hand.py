@@ -16,7 +16,7 @@ from everview.maintain.epochs import begin_next
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE
-from everview.operators.quarantine import Quarantine
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.work import Written
 from everview.store.contract import Begun, Commit
 from everview.zones.reports import TaskReport, require_whole, total
@@ -76,7 +76,7 @@ class ByHand:
         task = EpochTask.from_bytes(begun.plan)
         require_whole(begun, task, total(reports))
         bound = self.maintainer.plans.load(task.plan)
-        quarantine = Quarantine(bound.plan)
+        quarantine = QuarantineChanges(bound.plan)
         for report in reports:
             quarantine.hear(report.set_aside)
         quarantine.write(Written(self.db.store.views, begun.epoch), bound.states[QUARANTINE], begun.frontier)

@@ -17,7 +17,7 @@ from everview.client.reading import Context
 from everview.client.snapshots import opened
 from everview.errors import SnapshotExpiredError
 from everview.maintain.quarantine import DAMAGED, set_aside
-from everview.operators.view_reader import ViewReader
+from everview.operators.view import StoredView
 from everview.store.contract import Snapshot, Store
 
 COUNTED = 10_000
@@ -28,7 +28,7 @@ COUNTED = 10_000
 class ShownRows:
     """The rows of a view or index as of an epoch of a snapshot, as a stream."""
 
-    reader: ViewReader
+    reader: StoredView
     snapshot: Snapshot
     epoch: int
 
@@ -62,7 +62,7 @@ class KeptViews:
         bound = self._context.views.plans.at(one.group, epoch)
         if bound is None or one.name not in bound.plan.by_name:
             raise SnapshotExpiredError(f"{one.kind} {one.name} was defined anew", hint="try again")
-        return ShownRows(ViewReader(bound, one.name), snapshot, epoch)
+        return ShownRows(StoredView(bound, one.name), snapshot, epoch)
 
     def lacking(self, group: str, snapshot: Snapshot) -> Mapping[str, int]:
         found: Counter[str] = Counter()

@@ -33,7 +33,7 @@ from everview.client.result import ResultColumn
 from everview.errors import DamagedEntryError, DefinitionError, InputError
 from everview.operators.bound import BoundPlan
 from everview.operators.stored import KEPT, Keys, short
-from everview.operators.view_reader import ViewReader
+from everview.operators.view import StoredView
 from everview.sql.settings import connect
 from everview.store.columns import one_array, to_python
 from everview.store.contract import Row, StateReader
@@ -90,7 +90,7 @@ class ViewRows:
 
     def __init__(self, view: ViewDefinition, bound: BoundPlan) -> None:
         self.view = view
-        self.reader = ViewReader(bound, view.name)
+        self.reader = StoredView(bound, view.name)
         self.planned = self.reader.view
         self.stored = self.reader.stored
         self.table = self.stored.table

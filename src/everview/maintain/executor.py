@@ -26,8 +26,8 @@ from everview.maintain.plans import Plans
 from everview.maintain.table_chunks import loaded_entries, rows_at
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import BoundPlan
-from everview.operators.clock import Clock
 from everview.operators.runner import Outcome, Runner
+from everview.operators.stages import Clock
 from everview.store.contract import Begun, Damage, LogBatch, Snapshot, Store
 
 KEPT = 8

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.members import Members, members_of
-from everview.operators.quarantine import gone_prefixes
+from everview.operators.quarantine_records import gone_prefixes
 from everview.plan.maintenance import Shape, Step
 from everview.store.contract import StateTable, Store
 

@@ -37,7 +37,7 @@ from everview.maintain.plans import Plans
 from everview.operators.bound import BoundPlan
 from everview.operators.flow import condensed, empty_changes
 from everview.operators.runner import Runner
-from everview.operators.view_reader import ViewReader
+from everview.operators.view import StoredView
 from everview.operators.work import Changes
 from everview.plan.maintenance import restricted
 from everview.store.contract import (
@@ -64,7 +64,7 @@ KEPT = 64
 class Moved:
     """What the logs between two frontiers change in one view."""
 
-    reader: ViewReader
+    reader: StoredView
     """Of the view, in the part of the plan that maintains it."""
     changes: Changes
     """Stored rows that come and go, condensed."""
@@ -143,7 +143,7 @@ class Pending:
         changes = None
         if batches:
             changes = runner.dry(snapshot, commit.epoch, batches, undo=undo).changes.get(step.fingerprint)
-        return Moved(ViewReader(runner.bound, view), empty_changes(step) if changes is None else condensed(changes))
+        return Moved(StoredView(runner.bound, view), empty_changes(step) if changes is None else condensed(changes))
 
     def _planned(self, group: str, view: str, epoch: int) -> tuple[str, BoundPlan]:
         found = self._plans.named_at(group, epoch)

@@ -15,7 +15,7 @@ from everview.catalog.quarantine import UNKNOWN
 from everview.change.frontier import Frontier, Position
 from everview.maintain.plans import Plans
 from everview.operators.bound import QUARANTINE, BoundPlan
-from everview.operators.quarantine import listed
+from everview.operators.quarantine_records import listed
 from everview.store.contract import Snapshot
 
 DAMAGED = "log entry"

@@ -29,7 +29,7 @@ from everview.catalog import Definitions, Maintained, ViewStatus
 from everview.maintain.plans import commit
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.members import tags_of
-from everview.operators.quarantine import NOBODY, prefix_of, recorded
+from everview.operators.quarantine_records import NOBODY, prefix_of, recorded
 from everview.plan.maintenance import MaintenancePlan, restricted
 from everview.store.contract import Begun, Deletes, Puts, StateTable, Store
 from everview.store.ragged import BINARY

@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError
 from everview.operators.bound import QUARANTINE, BoundPlan
+from everview.operators.evaluation import readable
 from everview.operators.members import TAG, members_of
-from everview.operators.quarantine import recorded
-from everview.operators.readable import readable
+from everview.operators.quarantine_records import recorded
 from everview.operators.runner import Runner
 from everview.operators.stored import LONGEST_KEY, Keys, StoredBags, StoredRecords
 from everview.plan.maintenance import Role, Shape, State, Step
@@ -136,7 +136,7 @@ class Shadow:
 
 
 def _title(step: Step, state: State) -> str:
-    return state.name if state.role in (Role.VIEW, Role.INDEX) else f"{state.name} ({step.operator.value})"
+    return state.name if state.role in (Role.VIEW, Role.INDEX) else f"{state.name} ({step.operator.name})"
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.evaluation import Evaluator
 from everview.operators.flow import condensed
 from everview.operators.in_memory import InMemory
-from everview.operators.quarantine import Quarantine
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.runner import Runner
-from everview.operators.view_reader import ViewReader
+from everview.operators.view import StoredView
 from everview.operators.work import Changes, Work
 from everview.plan.maintenance import MaintenancePlan, TableUse, ViewInput, plan_group
 from everview.plan.relations import Reevaluate, Relation
@@ -89,7 +89,7 @@ class Trial:
         self._first: Runner | None = Runner(replace(bound, first=frozenset(plan.by_fingerprint)))
         self._runner = Runner(bound)
         self._states = InMemory()
-        self._reader = ViewReader(bound, view.name)
+        self._reader = StoredView(bound, view.name)
         self._failing: dict[bytes, int] = {}
         self.tables: Mapping[str, Sequence[str]] = {
             use.name: [column.name for column in use.columns] for use in plan.tables
@@ -101,7 +101,7 @@ class Trial:
         runner, self._first = self._first or self._runner, None
         evaluator = _bounded()
         evaluator.deadline = time.monotonic() + PATIENCE
-        work = Work(runner.bound, self._states, Quarantine(runner.bound.plan), evaluator)
+        work = Work(runner.bound, self._states, QuarantineChanges(runner.bound.plan), evaluator)
         sources: dict[str, Changes] = {}
         for name in self.tables:
             worker = runner.workshop.delta(name)

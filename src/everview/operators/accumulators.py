@@ -44,11 +44,10 @@ import pyarrow.compute as pc
 
 from everview.change.types import BIGINT, BLOB, FLOATS, Kind, Type
 from everview.errors import DefinitionError
-from everview.operators.bignum_sums import BignumSum
 from everview.operators.exact_sum import ExactSum
 from everview.operators.limbs import Groups, Ints, Mask
-from everview.operators.whole_sums import NarrowSum, WideSum
-from everview.plan.relations.sums import kept_as
+from everview.operators.whole_sums import BignumSum, NarrowSum, WideSum
+from everview.plan.relations.groups import kept_as
 
 
 class Accumulator(Protocol):

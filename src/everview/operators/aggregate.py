@@ -26,43 +26,49 @@ import pyarrow.compute as pc
 
 from everview.change.entries import KEY, WEIGHT
 from everview.change.schema import KeyPart
-from everview.change.types import Type, parse_type
+from everview.change.types import Type
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.extreme import ExtremeWorker
-from everview.operators.flow import condensed, together
+from everview.operators.flow import AggregatePart, condensed, member_bytes, together
 from everview.operators.group_reevaluation import ANSWERED, GroupReevaluationWorker
 from everview.operators.limbs import Mask
 from everview.operators.members import MEMBER
-from everview.operators.parts import Part, member_bytes
 from everview.operators.pre_aggregation import PreAggregationWorker
 from everview.operators.results import result
 from everview.operators.stored import Keys
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import quoted
-from everview.plan.maintenance import Operator, Step
+from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_base import Operator
+from everview.plan.maintenance.operator_definitions import (
+    AggregateOperator,
+    ExtremeOperator,
+    GroupReevaluationOperator,
+    PreAggregationOperator,
+)
+from everview.plan.maintenance.operator_parts import PartColumn
 from everview.store.contract import Bytes
 from everview.store.fitting import fit
 from everview.store.ragged import glue
 
-PARTS: Mapping[Operator, Callable[[Step, BoundPlan], Part]] = {
-    Operator.PRE_AGGREGATION: PreAggregationWorker,
-    Operator.EXTREME: ExtremeWorker,
-    Operator.GROUP_REEVALUATION: GroupReevaluationWorker,
+PARTS: Mapping[type[Operator], Callable[[Step, BoundPlan], AggregatePart]] = {
+    PreAggregationOperator: PreAggregationWorker,
+    ExtremeOperator: ExtremeWorker,
+    GroupReevaluationOperator: GroupReevaluationWorker,
 }
 
 Columns = Mapping[str, pa.Array]
 
 
 @dataclass(frozen=True)
-class _Call:
+class _ShownAggregate:
     """A shown column: a function of columns of parts."""
 
     name: str
     type: Type
     function: str
-    held: tuple[tuple[int, str], ...]
+    held: tuple[PartColumn, ...]
     argument: Type | None
     """Of a sum or an average."""
 
@@ -71,30 +77,29 @@ class AggregateWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
         kinds = {field.name: field.type for field in step.fields}
-        self.key_names: tuple[str, ...] = step.parameters["key"]
-        self._parts = [PARTS[source.operator](source, bound) for source in self.sources]
+        self.operator = operator = step.operator_as(AggregateOperator)
+        self.key_names = operator.key
+        self._parts = [PARTS[type(source.operator)](source, bound) for source in self.sources]
         self._keys = Keys(tuple(KeyPart(name, kinds[name], nullable=True) for name in self.key_names), step.title)
         self._calls = tuple(
-            _Call(name, kinds[name], function, held, self._argument(held)) for name, function, held in self._said()
+            _ShownAggregate(call.name, kinds[call.name], call.function, call.columns, self._argument(call.columns))
+            for call in operator.calls
         )
-        counted = self.sources[step.parameters["groups"]]
-        self._counted: int = step.parameters["groups"]
-        self._rows = next(n for n, f, arg, where in counted.parameters["accumulators"] if arg is None and where is None)
+        self._counted = operator.groups
+        counted = self.sources[operator.groups].operator_as(PreAggregationOperator)
+        self._rows = next(one.name for one in counted.accumulators if one.argument is None and one.filter is None)
         self._held = [
-            list(dict.fromkeys(name for call in self._calls for at, name in call.held if at == number))
+            list(dict.fromkeys(one.column for call in self._calls for one in call.held if one.part == number))
             for number, _ in enumerate(self.sources)
         ]
         if self._rows not in self._held[self._counted]:
             self._held[self._counted].append(self._rows)
 
-    def _said(self) -> Iterable[tuple[str, str, tuple[tuple[int, str], ...]]]:
-        return [(name, function, tuple((at, one) for at, one in held)) for name, function, held in self.told["calls"]]
-
-    def _argument(self, held: tuple[tuple[int, str], ...]) -> Type | None:
+    def _argument(self, held: tuple[PartColumn, ...]) -> Type | None:
         if len(held) < 2:
             return None
-        at, name = held[0]
-        return parse_type(dict(self.sources[at].parameters["argument types"])[name])
+        sums = self.sources[held[0].part].operator_as(PreAggregationOperator)
+        return next(one.argument_type for one in sums.accumulators if one.name == held[0].column)
 
     def reads(self, number: int) -> Iterable[str]:
         return [quoted(name) for name in (*self.key_names, *self._held[number])]
@@ -147,7 +152,7 @@ class AggregateWorker(StepWorker):
     def _always(self, work: Work) -> pa.Table:
         """The groups that are there even over nothing."""
         kinds = {field.name: field.type for field in self.step.fields}
-        rows = self.told["always"]
+        rows = self.operator.always
         columns = [
             work.evaluator.query(
                 " UNION ALL ".join(f"SELECT CAST({row[n]} AS {kinds[name]})" for row in rows), [(name, kinds[name])], {}
@@ -172,7 +177,7 @@ class AggregateWorker(StepWorker):
         keys, own = one_array(groups[KEY]), one_array(rows[KEY])
         weights = one_array(rows[WEIGHT]).to_numpy()
         held = {name: one_array(rows[name]) for name in names}
-        if self.sources[number].operator is Operator.GROUP_REEVALUATION:
+        if isinstance(self.sources[number].operator, GroupReevaluationOperator):
             held[ANSWERED] = pa.array(np.ones(len(rows), np.bool_))
         other = np.flatnonzero(~pc.is_in(keys, value_set=own).to_numpy(zero_copy_only=False))
         if len(other) and not work.first(self.sources[number]):
@@ -192,7 +197,7 @@ class AggregateWorker(StepWorker):
         return sides[0], sides[1]
 
     def _asked(self, work: Work, number: int, groups: pa.Table) -> pa.Table:
-        theirs = self.sources[number].parameters["key names"]
+        theirs = self._parts[number].key_names
         named = {KEY: groups[KEY]}  # so that groups without key columns can be counted
         named |= {their: groups[own] for their, own in zip(theirs, self.key_names, strict=True)}
         if self.members is not None and (numbers := self.members.from_inputs[number]) is not None:
@@ -218,8 +223,8 @@ class AggregateWorker(StepWorker):
             there[list(failed)] = False
         return made.filter(pa.array(there))
 
-    def _called(self, call: _Call, parts: Sequence[Columns], there: Mask, failed: dict[int, str]) -> pa.Array:
-        columns = [parts[at][name] for at, name in call.held]
+    def _called(self, call: _ShownAggregate, parts: Sequence[Columns], there: Mask, failed: dict[int, str]) -> pa.Array:
+        columns = [parts[one.part][one.column] for one in call.held]
         if call.argument is None:
             (value,) = columns
             if call.function == "count":

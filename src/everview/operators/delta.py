@@ -32,11 +32,12 @@ from everview.change.schema import Schema
 from everview.errors import DefinitionError
 from everview.operators import last_write, ordered_write
 from everview.operators.bound import BoundPlan
-from everview.operators.delta_record import LastRows, Rows, Times
+from everview.operators.delta_record import DeltaRows, LastRows, WriteTimes
 from everview.operators.evaluation import one_array
 from everview.operators.flow import empty_changes, together
 from everview.operators.work import Changes, Work
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import DeltaOperator
 from everview.store.contract import Bytes, Deletes, LogBatch, Puts
 
 
@@ -45,8 +46,9 @@ class DeltaWorker:
 
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         self.step = step
-        self.table = bound.tables[step.parameters["table"]]
-        names: dict[str, str] = dict(step.parameters["columns"])
+        operator = step.operator_as(DeltaOperator)
+        self.table = bound.tables[operator.table]
+        names = {column.name: column.column for column in operator.columns}
         self._real = [names[field.name] for field in step.fields]
         """What the table calls the step's fields."""
         schema = self.table.schema
@@ -127,9 +129,9 @@ class DeltaWorker:
         new = last_write.merged(old.times.followed_by(times), every, self._used_places, codes, numbers.count)
         return self._changed(work, kept, touched, old, new)
 
-    def _timed(self, writes: pa.Table) -> tuple[Times, list[pa.Array]]:
+    def _timed(self, writes: pa.Table) -> tuple[WriteTimes, list[pa.Array]]:
         width = len(self.table.schema.values)
-        return Times.from_bytes(one_array(writes[last_write.STAMPS]), width), [
+        return WriteTimes.from_bytes(one_array(writes[last_write.STAMPS]), width), [
             one_array(writes[name]) for name in self._values
         ]
 
@@ -158,7 +160,7 @@ class DeltaWorker:
 
     # -------------------------------------------------------------- what is kept and told
 
-    def _changed(self, work: Work, kept: LastRows, touched: _Touched, old: Rows, new: Rows) -> Changes:
+    def _changed(self, work: Work, kept: LastRows, touched: _Touched, old: DeltaRows, new: DeltaRows) -> Changes:
         """Write the records, and tell what rows go and come."""
         made = kept.encode(touched.key, new)
         there = new.there if new.times is None else ~new.times.nothing

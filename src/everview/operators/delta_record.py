@@ -46,7 +46,7 @@ _CELL = np.dtype([("time", "<i8"), ("holds", "u1")])
 
 
 @dataclass(frozen=True)
-class Times:
+class WriteTimes:
     """When rows were written: a row of numbers for each."""
 
     gone: Ints
@@ -57,8 +57,8 @@ class Times:
     """Whether the column holds a value that is not null."""
 
     @staticmethod
-    def never(count: int, width: int) -> Times:
-        return Times(
+    def never(count: int, width: int) -> WriteTimes:
+        return WriteTimes(
             np.full(count, NEVER), np.full(count, NEVER), np.full((count, width), NEVER), np.zeros((count, width), bool)
         )
 
@@ -74,19 +74,19 @@ class Times:
         found: Mask = (self.gone == NEVER) & (self.marked == NEVER) & (self.cells == NEVER).all(1)
         return found
 
-    def without_deletions(self, before: int) -> Times:
+    def without_deletions(self, before: int) -> WriteTimes:
         """Without what is remembered of deletions, of rows or of single values, before a time."""
         gone = np.where(self.gone < before, NEVER, self.gone)
         cells = np.where(~self.holds & (self.cells < before), NEVER, self.cells)
-        return Times(gone, self.marked, cells, self.holds)
+        return WriteTimes(gone, self.marked, cells, self.holds)
 
-    def set(self, chosen: Ints, others: Times) -> None:
+    def set(self, chosen: Ints, others: WriteTimes) -> None:
         """Put other rows in the place of the chosen ones."""
         self.gone[chosen], self.marked[chosen] = others.gone, others.marked
         self.cells[chosen], self.holds[chosen] = others.cells, others.holds
 
-    def followed_by(self, others: Times) -> Times:
-        return Times(
+    def followed_by(self, others: WriteTimes) -> WriteTimes:
+        return WriteTimes(
             np.concatenate([self.gone, others.gone]),
             np.concatenate([self.marked, others.marked]),
             np.concatenate([self.cells, others.cells]),
@@ -101,9 +101,9 @@ class Times:
         return column_of(made, np.arange(count + 1) * made.dtype.itemsize).cast(pa.binary())
 
     @staticmethod
-    def from_bytes(values: pa.Array, width: int) -> Times:
+    def from_bytes(values: pa.Array, width: int) -> WriteTimes:
         """Of a column without nulls, for a table of so many value columns."""
-        found = Times.never(len(values), width)
+        found = WriteTimes.never(len(values), width)
         held = values.cast(pa.large_binary())
         sizes, starts = lengths(held), places(held)[:-1]
         buffer = np.frombuffer(content(held), np.uint8)
@@ -127,13 +127,13 @@ def _layout(width: int) -> np.dtype[np.void]:
 
 
 @dataclass(frozen=True)
-class Rows:
+class DeltaRows:
     """The last rows of some keys, in their order."""
 
     there: Mask
     columns: list[pa.Array]
     """The used columns; null where there is no row."""
-    times: Times | None
+    times: WriteTimes | None
     """None where the log tells an order."""
 
 
@@ -151,23 +151,23 @@ class LastRows:
     def keys(self, key: Sequence[pa.Array]) -> Bytes:
         return self._stored.bare(key, len(key[0]))
 
-    def decode(self, records: Bytes, *, timed: bool) -> Rows:
+    def decode(self, records: Bytes, *, timed: bool) -> DeltaRows:
         """What records say, null where there is none."""
         *columns, stamped = self._stored.columns(records)
         there: Mask = records.is_valid().to_numpy(zero_copy_only=False).copy()
         known = np.flatnonzero(stamped.is_valid().to_numpy(zero_copy_only=False))
         if not timed and not len(known):
-            return Rows(there, columns, None)
-        times = Times.never(len(records), self._width)
+            return DeltaRows(there, columns, None)
+        times = WriteTimes.never(len(records), self._width)
         times.marked[there] = BEGINNING
         for place, column in zip(self._used, columns, strict=True):
             holds = column.is_valid().to_numpy(zero_copy_only=False)
             times.holds[:, place] = holds
             times.cells[holds, place] = BEGINNING
-        times.set(known, Times.from_bytes(stamped.take(pa.array(known)), self._width))
-        return Rows(times.there, columns, times if timed else None)
+        times.set(known, WriteTimes.from_bytes(stamped.take(pa.array(known)), self._width))
+        return DeltaRows(times.there, columns, times if timed else None)
 
-    def encode(self, key: Sequence[pa.Array], rows: Rows) -> Bytes:
+    def encode(self, key: Sequence[pa.Array], rows: DeltaRows) -> Bytes:
         """The records of last rows."""
         count = len(rows.there)
         stamped = pa.nulls(count, pa.binary()) if rows.times is None else rows.times.to_bytes()

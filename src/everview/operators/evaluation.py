@@ -13,6 +13,9 @@ DuckDB then fails for all of them, so the rows are halved until those that fail 
     ([7, None, 8], [1])
 
 Failing is the rare case and pays for itself; where nothing fails the rows are evaluated once.
+
+Values for people, in messages, in the quarantine and in what verify finds (:func:`readable`), are Python's,
+or, where Python has none (``infinity``, years before 1 and after 9999), the text that DuckDB writes.
 """
 
 from __future__ import annotations
@@ -22,14 +25,15 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from duckdb.func import PythonUDFType
 
-from everview.change.types import BOOLEAN, Type, parse_type
-from everview.operators.recursion import Rounds
+from everview.change.types import BOOLEAN, VARCHAR, Type, parse_type
+from everview.operators.recursion import RoundCounter
 from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
 from everview.sql.bounded_recursion import GOES_ON
 from everview.sql.long_intervals import carried
@@ -58,7 +62,7 @@ class Evaluator:
 
     def __init__(self) -> None:
         self._connection = connect()
-        self._rounds = Rounds()
+        self._rounds = RoundCounter()
         self._connection.create_function(
             GOES_ON, self._rounds, ["BIGINT"], "BOOLEAN", type=PythonUDFType.ARROW, side_effects=True
         )
@@ -217,3 +221,21 @@ def evaluator() -> Evaluator:
         found = Evaluator()
         _held.evaluator, _held.process = found, os.getpid()
     return found
+
+
+def readable(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """The values of a column. Each is what it is whatever others are beside it."""
+    array = one_array(column)
+    try:
+        found: list[Any] = array.to_pylist()
+        return found
+    except (OverflowError, ValueError):
+        return [_readable(array.slice(number, 1)) for number in range(len(array))]
+
+
+def _readable(one: pa.Array) -> object:
+    try:
+        return one.to_pylist()[0]
+    except (OverflowError, ValueError):
+        text = "SELECT CAST(x AS VARCHAR) AS x FROM input"
+        return evaluator().query(text, [("x", VARCHAR)], {"input": pa.table({"x": one})})["x"][0].as_py()

@@ -23,9 +23,9 @@ from everview.operators.flow import condensed, together
 from everview.operators.limbs import Mask
 from everview.operators.members import MEMBER
 from everview.operators.stored import Keys, StoredBags
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import ExtremeOperator
 from everview.store.contract import BagRows, Bytes
 from everview.store.ragged import BINARY
 
@@ -37,12 +37,13 @@ class ExtremeWorker(StepWorker):
         super().__init__(step, bound)
         state = step.states[0]
         self.stored = StoredBags(bound.state_table(step), state, self.members)
-        self._key: list[Typed] = [(sql, part.type) for sql, part in zip(step.parameters["key"], state.key, strict=True)]
-        self._value: Typed = (step.parameters["value"], state.order[0].type)
-        self._filter: str | None = step.parameters["filter"]
+        operator = step.operator_as(ExtremeOperator)
+        self._key: list[Typed] = [(sql, part.type) for sql, part in zip(operator.key, state.key, strict=True)]
+        self._value: Typed = (operator.value, state.order[0].type)
+        self._filter = operator.filter
         self._values = Keys((replace(state.order[0], nullable=False),), state.name)  # nulls are no values
-        self._ends: tuple[tuple[str, str], ...] = step.parameters["ends"]
-        self.key_names: tuple[str, ...] = step.parameters["key names"]
+        self._ends = operator.ends
+        self.key_names = operator.key_names
 
     def reads(self, number: int) -> Iterable[str]:
         return [*(sql for sql, _ in self._key), self._value[0], *([self._filter] if self._filter else [])]
@@ -86,7 +87,7 @@ class ExtremeWorker(StepWorker):
 
     def _shown(self, first: Bytes, last: Bytes) -> dict[str, pa.Array]:
         """The ends that are asked for, null where there is none."""
-        return {name: self._decoded(first if function == "min" else last) for name, function in self._ends}
+        return {end.name: self._decoded(first if end.function == "min" else last) for end in self._ends}
 
     def _decoded(self, entries: Bytes) -> pa.Array:
         (found,) = self._values.decode(entries.drop_null())

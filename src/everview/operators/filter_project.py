@@ -22,10 +22,10 @@ from everview.change.types import BIGINT, INTEGER, Type
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, in_turn
 from everview.operators.members import MEMBER, own_constants
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
-from everview.plan.maintenance.names import filled
+from everview.plan.maintenance.column_names import filled
+from everview.plan.maintenance.operator_definitions import FilterProjectOperator
 
 _ROW = "__n"
 
@@ -33,7 +33,7 @@ _ROW = "__n"
 class FilterProjectWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
-        self.condition: str | None = step.parameters.get("condition")
+        self.condition = step.operator_as(FilterProjectOperator).condition
         own = own_constants(step, bound.plan)
         self._constants = _Constants(step, own, self) if own and own[0] else None
 
@@ -63,8 +63,8 @@ class FilterProjectWorker(StepWorker):
 class _Constants:
     """The constants of a family as a table to join with."""
 
-    def __init__(self, step: Step, own: Sequence[tuple[str, ...]], worker: StepWorker) -> None:
-        assert step.constants is not None and worker.members is not None
+    def __init__(self, step: Step, own: Sequence[tuple[str, ...]], worker: FilterProjectWorker) -> None:
+        assert step.constants is not None and worker.members is not None and worker.condition is not None
         self.step = step
         width = len(own[0])
         types = step.constants.types[-width:]
@@ -83,7 +83,7 @@ class _Constants:
             *((c[1:-1], t) for c, t in zip(columns, types, strict=True)),
         ]
         said = [f'c."${number + 1}"' for number in range(len(step.constants.types))]
-        on = filled(step.parameters["condition"], said)
+        on = filled(worker.condition, said)
         if self._input is not None:
             on = f"r.{MEMBER} = c.__input AND ({on})"
         self._query = f"SELECT r.{_ROW}, c.__m FROM input AS r JOIN constants AS c ON {on}"

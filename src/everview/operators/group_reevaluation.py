@@ -21,17 +21,17 @@ import pyarrow.compute as pc
 
 from everview.change.entries import KEY
 from everview.change.types import BIGINT
-from everview.operators.bags import Bags
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, one_array
 from everview.operators.flow import condensed, together
 from everview.operators.members import MEMBER
-from everview.operators.partitions import UNIT, Numbers, Partitions, Touched, answered, emitted
+from everview.operators.partitions import UNIT, Numbers, Partitions, TouchedPartitions, answered, emitted
+from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import GroupReevaluationOperator
 
 ANSWERED = "__answered"
 """Whether a group could be evaluated. Nulls may be its values."""
@@ -41,8 +41,9 @@ class GroupReevaluationWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
         kinds = {field.name: field.type for field in step.fields}
-        self.key_names: tuple[str, ...] = tuple(step.parameters["key names"])
-        calls: dict[str, str] = dict(step.parameters["calls"])
+        self.operator = step.operator_as(GroupReevaluationOperator)
+        self.key_names = self.operator.key_names
+        calls = {call.name: call.sql for call in self.operator.calls}
         self._calls = [(name, kinds[name]) for name in calls]
         self._nothing = f"SELECT {', '.join(calls.values())} FROM input"
         self._query = f"SELECT {', '.join([UNIT, *calls.values()])} FROM input GROUP BY {UNIT}"
@@ -56,7 +57,7 @@ class GroupReevaluationWorker(StepWorker):
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         changes = self.gathered(0, inputs[0])
         parts = [self._changes(work, touched) for touched in self._partitions.touched(work, changes)]
-        if self.told["always"] and work.first(self.step):
+        if self.operator.always and work.first(self.step):
             parts.append(self._beginning(work, changes))
         return condensed(together(self.step, parts))
 
@@ -79,7 +80,7 @@ class GroupReevaluationWorker(StepWorker):
 
     # -------------------------------------------------------------- groups before and after
 
-    def _changes(self, work: Work, touched: Touched) -> Changes:
+    def _changes(self, work: Work, touched: TouchedPartitions) -> Changes:
         first = work.first(self.step)
         units, found, failed = self._answers(work, touched, (True,) if first else (False, True))
         self._partitions.set_aside(work, self.step, "group", touched.groups, failed)
@@ -92,7 +93,9 @@ class GroupReevaluationWorker(StepWorker):
                 found = found.append_column(name, column.take(place))
         return emitted(self.step, found, units, groups)
 
-    def _answers(self, work: Work, touched: Touched, sides: Sequence[bool]) -> tuple[Numbers, pa.Table, dict[int, str]]:
+    def _answers(
+        self, work: Work, touched: TouchedPartitions, sides: Sequence[bool]
+    ) -> tuple[Numbers, pa.Table, dict[int, str]]:
         """The units that have an answer, and their answers; and the reasons of those without."""
         rows = touched.units(sides)
 
@@ -103,7 +106,7 @@ class GroupReevaluationWorker(StepWorker):
         there = np.array([], np.int64) if not parts else pa.concat_tables([p.select([UNIT]) for p in parts])[UNIT]
         units = np.asarray(there, np.int64)
         found = pa.concat_tables([part.drop_columns([UNIT]) for part in parts]) if parts else self._none()
-        if self.told["always"]:
+        if self.operator.always:
             ever = pc.is_in(touched.groups[KEY], value_set=one_array(self._always(work)[KEY]))
             wanted = 2 * np.flatnonzero(ever.to_numpy())[:, None] + np.array(sides, np.int64)
             empty = np.setdiff1d(wanted, one_array(rows[UNIT]).to_numpy())
@@ -131,7 +134,7 @@ class GroupReevaluationWorker(StepWorker):
 
     def _always(self, work: Work) -> pa.Table:
         """The groups that are there even over nothing: the columns of the key, the member, KEY."""
-        rows = self.told["always"]
+        rows = self.operator.always
         members = 1 if self.members is None else len(self.members)
         spread = pa.array(np.tile(np.arange(len(rows)), members))
         found: dict[str, pa.Array] = {}

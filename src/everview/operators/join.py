@@ -27,16 +27,17 @@ import pyarrow as pa
 from everview.change.entries import WEIGHT
 from everview.change.schema import KeyPart
 from everview.errors import DefinitionError
-from everview.operators.bags import Bags
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import columns_of, condensed, empty_changes
 from everview.operators.members import MEMBER, Numbers
-from everview.operators.pairing import KeyNumbers, Rows, TouchedKeys, pairs, summed
-from everview.operators.work import Changes, Mask, Work
-from everview.operators.worker import StepWorker
+from everview.operators.pairing import KeyNumbers, SideRows, TouchedKeys, pairs, summed
+from everview.operators.rows_by_key import Bags
+from everview.operators.work import Changes, Mask, StepWorker, Work
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import JoinOperator
+from everview.plan.relations import JoinKind
 from everview.store.contract import BagRows
 
 _AT_ONCE = 1 << 20
@@ -46,19 +47,19 @@ _AT_ONCE = 1 << 20
 class JoinWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
-        told = step.parameters
-        self.prefix: str = told["right prefix"]
-        self.rest: str | None = told["rest"]
+        operator = step.operator_as(JoinOperator)
+        self.prefix = operator.right_prefix
+        self.rest = operator.rest
         self.bags = (Bags(self, 0), Bags(self, 1))
-        kind = told["kind"]
-        self.pairs = kind in ("inner", "left", "full")
-        self.lines = {"inner": (), "full": (0, 1)}.get(kind, (0,))
+        kind = operator.kind
+        self.pairs = kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.FULL)
+        self.lines: tuple[int, ...] = {JoinKind.INNER: (), JoinKind.FULL: (0, 1)}.get(kind, (0,))
         """The sides whose rows have lines of their own."""
-        self.shows_matched = kind == "semi"
+        self.shows_matched = kind is JoinKind.SEMI
         keys = [bags.stored.state.key for bags in self.bags]
         if any(one.type != other.type for one, other in zip(*keys, strict=True)):
             raise DefinitionError(f"join {step.title} compares keys of different types")
-        parts = [KeyPart(part.name, part.type, nulls) for part, nulls in zip(keys[0], told["nulls match"], strict=True)]
+        parts = [KeyPart(part.name, part.type, e.nulls_match) for part, e in zip(keys[0], operator.on, strict=True)]
         self.keys = KeyNumbers(parts, f"join {step.title}")
         self.shown = [self._of_side(n, [field.name for field in step.fields]) for n in (0, 1)]
         """For each side, its columns that the step emits, under their own names and the step's."""
@@ -83,7 +84,7 @@ class JoinWorker(StepWorker):
         changes = [self.gathered(number, parts) for number, parts in enumerate(inputs)]
         keys = self.keys.touched([(c, bags.key_columns) for c, bags in zip(changes, self.bags, strict=True)])
         moved = [
-            Rows({n: one_array(table[n]) for n in table.column_names}, numbers, one_array(table[WEIGHT]).to_numpy())
+            SideRows({n: one_array(table[n]) for n in table.column_names}, numbers, one_array(table[WEIGHT]).to_numpy())
             for table, numbers in zip(changes, keys.numbers, strict=True)
         ]
         joining = (_Keyed if self.rest is None else _Compared)(self, work, keys, moved)
@@ -93,18 +94,18 @@ class JoinWorker(StepWorker):
 class _Joining:
     """One epoch's work of a join."""
 
-    def __init__(self, join: JoinWorker, work: Work, keys: TouchedKeys, moved: Sequence[Rows]) -> None:
+    def __init__(self, join: JoinWorker, work: Work, keys: TouchedKeys, moved: Sequence[SideRows]) -> None:
         self.join, self.work, self.keys, self.moved = join, work, keys, moved
         self.touched = [keys.of(number) for number in (0, 1)]
         """For each side, which keys its changes have."""
         self._made: list[tuple[pa.Table, Numbers]] = []
 
     @cached_property
-    def before(self) -> list[Rows]:
+    def before(self) -> list[SideRows]:
         """For each side, the rows that the other side's changes meet."""
         return [self.rows(number, self.touched[1 - number]) for number in (0, 1)]
 
-    def rows(self, side: int, wanted: Mask) -> Rows:
+    def rows(self, side: int, wanted: Mask) -> SideRows:
         """The rows of a side as of the last epoch, for some of the keys."""
         bags = self.join.bags[side]
         asked, found, group = self._read(side, wanted, None)
@@ -119,7 +120,7 @@ class _Joining:
                 columns[name] = column.take(chosen)
         if self.keys.members is not None:
             columns[MEMBER] = self.keys.members.take(chosen)
-        return Rows(columns, keys, found.counts.to_numpy())
+        return SideRows(columns, keys, found.counts.to_numpy())
 
     def sizes(self, side: int, wanted: Mask, enough: Numbers) -> Numbers:
         """By key, the size of a side's bags as of the last epoch, or at least ``enough``."""
@@ -141,7 +142,7 @@ class _Joining:
 
     # -------------------------------------------------------------- what is emitted
 
-    def emit_pairs(self, left: Rows, right: Rows, one: Numbers, other: Numbers) -> None:
+    def emit_pairs(self, left: SideRows, right: SideRows, one: Numbers, other: Numbers) -> None:
         if not (self.join.pairs and len(one)):
             return
         columns = {}
@@ -150,7 +151,7 @@ class _Joining:
                 columns[shown] = rows.columns[name].take(chosen)
         self._emit(columns, left, one, left.weights[one] * right.weights[other])
 
-    def emit_lines(self, side: int, rows: Rows, weights: Numbers) -> None:
+    def emit_lines(self, side: int, rows: SideRows, weights: Numbers) -> None:
         """Rows as often as the weights say, without a partner."""
         chosen = np.flatnonzero(weights)
         if len(chosen):
@@ -158,7 +159,7 @@ class _Joining:
             columns = {shown: rows.columns[name].take(taken) for name, shown in self.join.shown[side].items()}
             self._emit(columns, rows, chosen, weights[chosen])
 
-    def _emit(self, columns: Mapping[str, pa.Array], rows: Rows, chosen: Numbers, weights: Numbers) -> None:
+    def _emit(self, columns: Mapping[str, pa.Array], rows: SideRows, chosen: Numbers, weights: Numbers) -> None:
         step = self.join.step
         made = [columns.get(field.name, pa.nulls(len(chosen), field.type.arrow)) for field in step.fields]
         if step.constants:
@@ -256,7 +257,7 @@ class _Compared(_Joining):
         crossing = self.shown(before + differences[chosen]) - self.shown(before)
         self.emit_lines(side, old, old.weights * crossing)
 
-    def _matching(self, left: Rows, right: Rows, *, told: bool) -> tuple[Numbers, Numbers]:
+    def _matching(self, left: SideRows, right: SideRows, *, told: bool) -> tuple[Numbers, Numbers]:
         """The pairs for which the condition holds; those without an answer are set aside if they
         are ``told`` of."""
         one, other = pairs(left.keys, right.keys, self.keys.count)
@@ -269,7 +270,7 @@ class _Compared(_Joining):
         mask = np.concatenate(masks)
         return one[mask], other[mask]
 
-    def _holds(self, left: Rows, right: Rows, one: Numbers, other: Numbers, told: bool) -> Mask:
+    def _holds(self, left: SideRows, right: SideRows, one: Numbers, other: Numbers, told: bool) -> Mask:
         assert self.join.rest is not None
         sides = ((left, pa.array(one)), (right, pa.array(other)))
         read = {

@@ -32,9 +32,9 @@ from everview.change.entries import DELETE, GONE, KEY, KIND, MARKED, SET, TIME, 
 from everview.change.numbering import Ints, same_values
 from everview.change.schema import Schema
 from everview.change.types import FLOATS, INTEGERS, Kind, Type
-from everview.operators.delta_record import BEGINNING, NEVER, Rows, Times
+from everview.operators.delta_record import BEGINNING, NEVER, DeltaRows, WriteTimes
 from everview.operators.evaluation import one_array
-from everview.operators.stored import Rows as Encoded
+from everview.operators.stored import StateRowCodec
 from everview.operators.work import Mask
 from everview.store.ragged import BINARY, column_of
 
@@ -55,7 +55,7 @@ def writes(entries: pa.Table, schema: Schema, key: Sequence[str], used: Sequence
     )
 
 
-def stamps(entries: pa.Table, schema: Schema) -> Times:
+def stamps(entries: pa.Table, schema: Schema) -> WriteTimes:
     """When the parts of entries were written. One time for all, or one for each; null where the
     entry says nothing of a column; a put without any time is older than all that have one."""
     count, columns = len(entries), schema.values
@@ -63,7 +63,7 @@ def stamps(entries: pa.Table, schema: Schema) -> Times:
     if KIND in entries.column_names:
         deletes = one_array(entries[KIND]).to_numpy() == DELETE
     whole = _times(entries, TIME, BEGINNING) if TIME in entries.column_names else None
-    found = Times.never(count, len(columns))
+    found = WriteTimes.never(count, len(columns))
     found.gone[:] = _told(entries, GONE, whole, deletes)
     found.marked[:] = _told(entries, MARKED, whole, ~deletes)
     for place, column in enumerate(columns):
@@ -89,11 +89,11 @@ def _times(entries: pa.Table, name: str, absent: int) -> Ints:
 
 
 def merged(
-    times: Times, columns: Sequence[pa.Array], used: Sequence[tuple[int, Type]], codes: Ints, count: int
-) -> Rows:
+    times: WriteTimes, columns: Sequence[pa.Array], used: Sequence[tuple[int, Type]], codes: Ints, count: int
+) -> DeltaRows:
     """What entries come to, for each of ``count`` keys; ``codes`` say whose the entries are.
     ``columns`` are those with these places and types among all value columns."""
-    found = Times.never(count, times.cells.shape[1])
+    found = WriteTimes.never(count, times.cells.shape[1])
     np.maximum.at(found.gone, codes, times.gone)
     np.maximum.at(found.marked, codes, times.marked)
     found.marked[found.marked <= found.gone] = NEVER
@@ -114,7 +114,7 @@ def merged(
         else:
             found.holds[codes[chosen], place] = True
             found.holds[codes[chosen[~times.holds[chosen, place]]], place] = False
-    return Rows(found.there, [values[place] for place, _ in used], found)
+    return DeltaRows(found.there, [values[place] for place, _ in used], found)
 
 
 def _winners(chosen: Ints, codes: Ints, count: int, column: pa.Array, kind: Type) -> Ints:
@@ -153,5 +153,5 @@ def _bytes(values: pa.Array, kind: Type) -> pa.Array:
     elif kind.kind is Kind.JSON or kind.kind is Kind.UUID:
         return values.storage.cast(BINARY)
     else:
-        made = Encoded([("value", kind)], "merging").encode([values], len(values))
+        made = StateRowCodec([("value", kind)], "merging").encode([values], len(values))
     return pc.if_else(values.is_valid(), made, pa.scalar(None, BINARY))

@@ -96,7 +96,7 @@ def members_of(step: Step, plan: MaintenancePlan) -> Members | None:
     rows = step.constants.members
     tags = tags_of(step)
     if len(set(tags)) != len(tags):
-        raise DefinitionError(f"two members of {step.operator.value} {step.title} have the same tag")
+        raise DefinitionError(f"two members of {step.operator.name} {step.title} have the same tag")
     found: list[Numbers | None] = []
     at = 0
     for one in step.inputs:

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from everview.change.entries import DELETE, INCARNATION, KEY, KIND, PUT, SEQ, SET
 from everview.change.numbering import Ints, Numbers, row_numbers
-from everview.operators.delta_record import Rows
+from everview.operators.delta_record import DeltaRows
 from everview.operators.evaluation import one_array
 from everview.operators.work import Mask
 from everview.store.columns import one_array as joined
@@ -46,7 +46,7 @@ class Composed:
     sources: list[Ints]
     """For each column the entry that set it last; −1 where none did."""
 
-    def on(self, old: Rows) -> Rows:
+    def on(self, old: DeltaRows) -> DeltaRows:
         """The rows that the writes leave, where they found these."""
         count = len(self.first)
         kept = np.where(self.reset, -1, np.arange(count))
@@ -55,7 +55,7 @@ class Composed:
             chosen = np.where(source >= 0, source + count, kept)
             both = joined([was, one_array(self.entries[name])])
             columns.append(both.take(pa.array(chosen, mask=(chosen < 0) | ~self.there)))
-        return Rows(self.there, columns, None)
+        return DeltaRows(self.there, columns, None)
 
     @property
     def _names(self) -> list[str]:

@@ -124,7 +124,7 @@ def _can_be_numbered(kind: pa.DataType) -> bool:
 
 
 @dataclass(frozen=True)
-class Rows:
+class SideRows:
     """Rows of one side: the columns that the step reads, the numbers of their keys, and how often
     they are there (or come, or go)."""
 
@@ -135,16 +135,16 @@ class Rows:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def take(self, chosen: Numbers) -> Rows:
+    def take(self, chosen: Numbers) -> SideRows:
         taken = pa.array(chosen)
         columns = {name: column.take(taken) for name, column in self.columns.items()}
-        return Rows(columns, self.keys[chosen], self.weights[chosen])
+        return SideRows(columns, self.keys[chosen], self.weights[chosen])
 
-    def __add__(self, other: Rows) -> Rows:
+    def __add__(self, other: SideRows) -> SideRows:
         if not len(other) or not len(self):
             return self if len(self) else other
         columns = {name: pa.concat_arrays([column, other.columns[name]]) for name, column in self.columns.items()}
-        return Rows(columns, np.concatenate([self.keys, other.keys]), np.concatenate([self.weights, other.weights]))
+        return SideRows(columns, np.concatenate([self.keys, other.keys]), np.concatenate([self.weights, other.weights]))
 
 
 def pairs(left: Numbers, right: Numbers, count: int) -> tuple[Numbers, Numbers]:

@@ -37,9 +37,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.entries import KEY, WEIGHT
-from everview.operators.bags import Bags
 from everview.operators.evaluation import Unevaluable, one_array
 from everview.operators.members import MEMBER
+from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys
 from everview.operators.work import Changes, Work
 from everview.plan.maintenance import Step
@@ -86,7 +86,7 @@ def merged(bag: Numbers, entries: Bytes, counts: Numbers, changed: Numbers, chan
 
 
 @dataclass(frozen=True)
-class Touched:
+class TouchedPartitions:
     """Partitions with their rows before and after."""
 
     groups: pa.Table
@@ -124,7 +124,7 @@ class Partitions:
         self._held = [name for name in wanted if name in held]
         self._keys = Keys(bags.stored.state.key, bags.stored.state.name)
 
-    def touched(self, work: Work, changes: Changes) -> Iterator[Touched]:
+    def touched(self, work: Work, changes: Changes) -> Iterator[TouchedPartitions]:
         """The partitions that changes touch, some at a time."""
         keyed = self.bags.with_keys(changes)
         groups = self.bags.touched(keyed)
@@ -137,7 +137,7 @@ class Partitions:
 
     def read(
         self, work: Work, groups: pa.Table, changes: Changes | None = None, number: Numbers | None = None
-    ) -> Touched:
+    ) -> TouchedPartitions:
         """Partitions as of the last epoch, and with changes; ``number`` is the partition of each."""
         members = groups[MEMBER] if self.bags.members is not None else None
         key = [groups[name] for name in self.bags.key_columns]
@@ -146,11 +146,13 @@ class Partitions:
             counts = one_array(found.counts).to_numpy()
             order = np.argsort(bag, kind="stable")
             bag, entries = bag[order], found.entries.take(pa.array(order))
-            return Touched(groups, self.decoded(groups, bag, entries), bag, counts[order], counts[order])
+            return TouchedPartitions(groups, self.decoded(groups, bag, entries), bag, counts[order], counts[order])
         made = self.bags.stored.entries(changes)
         weights = one_array(changes[WEIGHT]).to_numpy()
         both = merged(bag, found.entries, one_array(found.counts).to_numpy(), number, made, weights)
-        return Touched(groups, self.decoded(groups, both.bag, both.entries), both.bag, both.before, both.after)
+        return TouchedPartitions(
+            groups, self.decoded(groups, both.bag, both.entries), both.bag, both.before, both.after
+        )
 
     def decoded(self, groups: pa.Table, bag: Numbers, entries: Bytes) -> pa.Table:
         """The wanted columns of entries, given the partition of each."""

@@ -25,20 +25,18 @@ import numpy as np
 import pyarrow as pa
 
 from everview.change.entries import KEY, WEIGHT
-from everview.change.types import BOOLEAN, Type, parse_type
+from everview.change.types import BOOLEAN, Type
 from everview.errors import DamagedEntryError
 from everview.operators.accumulators import Accumulator, accumulator
 from everview.operators.bound import BoundPlan
-from everview.operators.evaluation import Typed, one_array, plain
-from everview.operators.flow import together
+from everview.operators.evaluation import Typed, one_array, plain, readable
+from everview.operators.flow import numbered, together
 from everview.operators.limbs import Mask
 from everview.operators.members import MEMBER
-from everview.operators.parts import numbered
-from everview.operators.readable import readable
 from everview.operators.stored import StoredRecords
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import PreAggregationOperator
 from everview.store.contract import Bytes, Deletes, Puts
 
 
@@ -56,21 +54,21 @@ class PreAggregationWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
         self.stored = StoredRecords(bound.state_table(step), step.states[0], self.members)
-        types = {name: parse_type(text) for name, text in step.parameters.get("argument types", ())}
-        known = {argument: types[name] for name, _, argument, _ in step.parameters["accumulators"] if name in types}
+        operator = step.operator_as(PreAggregationOperator)
+        known = {one.argument: one.argument_type for one in operator.accumulators if one.argument and one.argument_type}
         self._kept = tuple(
             _Accumulated(
-                name,
-                accumulator(function, types.get(name)),
-                None if argument is None else self._argument(argument, known),
-                filtered,
+                one.name,
+                accumulator(one.function, one.argument_type),
+                None if one.argument is None else self._argument(one.argument, known),
+                one.filter,
             )
-            for name, function, argument, filtered in step.parameters["accumulators"]
+            for one in operator.accumulators
         )
         self._key: list[Typed] = [
-            (sql, part.type) for sql, part in zip(step.parameters["key"], self.stored.state.key, strict=True)
+            (sql, part.type) for sql, part in zip(operator.key, self.stored.state.key, strict=True)
         ]
-        self.key_names: tuple[str, ...] = step.parameters["key names"]
+        self.key_names = operator.key_names
         self._rows = next(one.name for one in self._kept if one.argument is None and one.filter is None)
         """The column that counts the rows of the group."""
 

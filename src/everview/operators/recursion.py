@@ -20,19 +20,18 @@ Queries in their users' own words ask too: DuckDB has written that into them
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from everview.plan.expressions import parsed, written
+from everview.plan.maintenance.operator_definitions import ReevaluationOperator, RowsOperator
 from everview.sql.bounded_recursion import GOES_ON
 
 _ROWS = 100
 
 
-class Rounds:
+class RoundCounter:
     """Counts the rounds of the query that is being evaluated: what DuckDB calls as :data:`GOES_ON`."""
 
     def __init__(self) -> None:
@@ -52,11 +51,9 @@ class Rounds:
         return pa.chunked_array([pa.repeat(True, len(limits))])
 
 
-def asked_of(parameters: Mapping[str, Any]) -> str:
+def asked_of(operator: RowsOperator | ReevaluationOperator) -> str:
     """The query of a step as it is evaluated."""
-    query: str = parameters["query"]
-    limit: int = parameters.get("rounds", 0)
-    return guarded(query, limit) if limit else query
+    return guarded(operator.query, operator.rounds) if operator.rounds else operator.query
 
 
 @functools.lru_cache(maxsize=1024)

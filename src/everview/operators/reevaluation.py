@@ -23,20 +23,19 @@ from everview.change.condense import with_weight
 from everview.change.entries import KEY
 from everview.change.schema import KeyPart
 from everview.errors import DefinitionError
-from everview.operators.bags import Bags
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, one_array
-from everview.operators.flow import condensed, together
+from everview.operators.flow import condensed, member_bytes, together
 from everview.operators.members import MEMBER
-from everview.operators.partitions import TOGETHER, Numbers, Partitions, Touched
-from everview.operators.parts import member_bytes
+from everview.operators.partitions import TOGETHER, Numbers, Partitions, TouchedPartitions
 from everview.operators.recursion import asked_of
 from everview.operators.rounding import rounds
+from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import quoted
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import ReevaluationOperator
 from everview.store.ragged import glue
 
 
@@ -44,14 +43,14 @@ class ReevaluationWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
         kinds = {field.name: field.type for field in step.fields}
-        self._types = [(name, kinds[name]) for name in step.parameters["columns"]]
-        self._called = [list(called) for called in step.parameters["inputs"]]
+        self.operator = step.operator_as(ReevaluationOperator)
+        self._types = [(name, kinds[name]) for name in self.operator.columns]
         self._inputs = [
-            Partitions(Bags(self, number), [stored for stored, _ in called])
-            for number, called in enumerate(self._called)
+            Partitions(Bags(self, number), [column.stored for column in one.columns])
+            for number, one in enumerate(self.operator.inputs)
         ]
         self._key = self._common_key()
-        self._alone = bool(self._key.parts) and rounds(step.parameters["query"])
+        self._alone = bool(self._key.parts) and rounds(self.operator.query)
 
     def _common_key(self) -> Keys:
         """The key of a partition, whichever input tells of it."""
@@ -129,7 +128,7 @@ class ReevaluationWorker(StepWorker):
 
     # -------------------------------------------------------------- answers
 
-    def _answers(self, work: Work, groups: pa.Table, touched: Sequence[Touched]) -> list[pa.Table]:
+    def _answers(self, work: Work, groups: pa.Table, touched: Sequence[TouchedPartitions]) -> list[pa.Table]:
         """What the partitions say goes, and what they say comes."""
         found: list[pa.Table] = []
         members = np.zeros(len(groups), np.int32) if self.members is None else one_array(groups[MEMBER]).to_numpy()
@@ -153,14 +152,14 @@ class ReevaluationWorker(StepWorker):
         """The answer over some partitions, in parts; halved where it fails, or where the answer for
         a partition may depend on others (:mod:`everview.operators.rounding`)."""
         tables = {
-            f"in{number}": side.rows.select([stored for stored, _ in called]).rename_columns(
-                [name for _, name in called]
+            f"in{number}": side.rows.select([column.stored for column in one.columns]).rename_columns(
+                [column.name for column in one.columns]
             )
-            for number, (side, called) in enumerate(zip(sides, self._called, strict=True))
+            for number, (side, one) in enumerate(zip(sides, self.operator.inputs, strict=True))
         }
         try:
             if len(bags) == 1 or not self._alone:
-                return [work.evaluator.query(asked_of(self.told), self._types, tables)]
+                return [work.evaluator.query(asked_of(self.operator), self._types, tables)]
         except Unevaluable as error:
             if len(bags) == 1:
                 failed[int(bags[0])] = str(error)

@@ -46,18 +46,17 @@ import pyarrow.compute as pc
 from everview.change.types import BIGNUM, DOUBLE, HUGEINT, Kind, Type, decimal
 from everview.errors import DefinitionError
 from everview.operators.accumulators import sum_of
-from everview.operators.bignum_sums import BignumSum
 from everview.operators.exact_sum import ExactSum, Floats
 from everview.operators.limbs import Ints, Mask
-from everview.operators.whole_sums import Words, column_of, outside_digits
-from everview.plan.relations.sums import MOMENTS
+from everview.operators.whole_sums import BignumSum, Words, column_of, outside_digits
+from everview.plan.relations.groups import MOMENTS
 
 _SMALL = frozenset({Kind.TINYINT, Kind.UTINYINT, Kind.SMALLINT})
 _SMALL_DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Result:
+class AggregateResult:
     """A column of results, null where a group has none, and which groups have none because
     their sum does not fit the type, for the reason of ``message``."""
 
@@ -75,7 +74,7 @@ def sum_type(argument: Type) -> Type:
     return decimal(38, argument.scale) if argument.kind is Kind.DECIMAL else HUGEINT
 
 
-def result(function: str, argument: Type, total: pa.Array, count: pa.Array) -> Result:
+def result(function: str, argument: Type, total: pa.Array, count: pa.Array) -> AggregateResult:
     """``sum``, ``avg`` or ``mean`` of groups: of the accumulated sums, and counts of what is not null."""
     if function not in ("sum", "avg", "mean"):
         raise DefinitionError(f"{function}({argument}) is not read off a sum")
@@ -87,22 +86,24 @@ def result(function: str, argument: Type, total: pa.Array, count: pa.Array) -> R
         floats = kept.rounded(total)
         if function != "sum":
             floats = np.divide(floats, counts, out=floats, where=~nothing)
-        return Result(pa.array(floats, mask=nothing, from_pandas=False), np.zeros(len(counts), np.bool_), message)
+        return AggregateResult(
+            pa.array(floats, mask=nothing, from_pandas=False), np.zeros(len(counts), np.bool_), message
+        )
     if isinstance(kept, BignumSum):
         sums = pc.if_else(pa.array(nothing), pa.scalar(None, pa.binary()), total.storage)
         exact = pa.ExtensionArray.from_storage(BIGNUM.arrow, sums)
-        return Result(exact, np.zeros(len(counts), np.bool_), message)
+        return AggregateResult(exact, np.zeros(len(counts), np.bool_), message)
     words, overflow = kept.words(total)
     if function == "sum" and argument.kind is Kind.DECIMAL:
         overflow = overflow | outside_digits(words)
     overflow = overflow & ~nothing
     absent = nothing | overflow
     if function == "sum":
-        return Result(column_of(words, sum_type(argument), absent), overflow, message)
+        return AggregateResult(column_of(words, sum_type(argument), absent), overflow, message)
     if argument.kind in MOMENTS:
         moments = pa.array(_microseconds(words, counts), mask=absent).cast(argument.arrow)
-        return Result(moments, overflow, message)
-    return Result(pa.array(_quotients(words, counts, argument), mask=absent), overflow, message)
+        return AggregateResult(moments, overflow, message)
+    return AggregateResult(pa.array(_quotients(words, counts, argument), mask=absent), overflow, message)
 
 
 def _quotients(words: Words, counts: Ints, argument: Type) -> Floats:

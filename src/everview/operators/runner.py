@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 
 from everview.change.entries import WEIGHT
 from everview.operators.bound import QUARANTINE, BoundPlan
-from everview.operators.clock import Clock
-from everview.operators.quarantine import Quarantine
-from everview.operators.stages import Packed, Stage, Workshop, sources_of
+from everview.operators.quarantine_records import QuarantineChanges
+from everview.operators.stages import Clock, Packed, Stage, Workshop, sources_of
 from everview.operators.tally import Span, Taken, Tally
 from everview.operators.work import Changes, Dry, States, Work, Written
 from everview.store.contract import Begun, Damage, LogBatch, StateReader, Store
@@ -101,7 +100,7 @@ class Runner:
         return batches, tuple(damaged)
 
     def work(self, states: States) -> Work:
-        return Work(self.bound, states, Quarantine(self.bound.plan))
+        return Work(self.bound, states, QuarantineChanges(self.bound.plan))
 
     def run(
         self, work: Work, sources: Mapping[str, Changes], *, keep: bool = False, clock: Clock | None = None

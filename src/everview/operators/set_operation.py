@@ -20,14 +20,15 @@ import pyarrow as pa
 
 from everview.change.entries import WEIGHT
 from everview.operators.bound import BoundPlan
-from everview.operators.copies import Copies, Counts
+from everview.operators.distinct import Copies, Counts
 from everview.operators.evaluation import one_array
 from everview.operators.flow import columns_of, empty_changes
 from everview.operators.members import MEMBER, Numbers
 from everview.operators.stored import StoredRecords
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import SetOperator
+from everview.plan.relations.sets import SetKind
 
 _COPY = "set.copy"
 
@@ -37,16 +38,17 @@ class SetWorker(StepWorker):
 
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
+        self.operator = step.operator_as(SetOperator)
         state = step.states[0]
         self.copies = Copies(StoredRecords(bound.state_table(step), state, self.members))
         self._sides = [next(n for n, f in enumerate(state.fields) if f.name == f"{side} copies") for side in _SIDES]
         """The places of the counts of either side in a record."""
         self._sent = [
-            [(str(sql), part.type) for sql, part in zip(sent, state.key, strict=True)] for sent in self.told["inputs"]
+            [(sql, part.type) for sql, part in zip(sent, state.key, strict=True)] for sent in self.operator.inputs
         ]
 
     def reads(self, number: int) -> Iterable[str]:
-        return [str(sql) for sql in self.told["inputs"][number]]
+        return self.operator.inputs[number]
 
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         names = self.copies.stored.key_names
@@ -86,13 +88,13 @@ class SetWorker(StepWorker):
     def _result(self, counts: Counts) -> Numbers:
         """How many copies the result has."""
         left, right = counts[:, self._sides[0]], counts[:, self._sides[1]]
-        many = self.told["all"]
-        match self.told["kind"]:
-            case "union":
+        many = self.operator.all
+        match self.operator.kind:
+            case SetKind.UNION:
                 found = left + right
-            case "intersect":
+            case SetKind.INTERSECT:
                 found = np.minimum(left, right)
-            case _:
+            case SetKind.EXCEPT:
                 found = np.maximum(left - right, 0) if many else left * (right == 0)
         return found if many else np.minimum(found, 1)
 

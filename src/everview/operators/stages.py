@@ -5,11 +5,15 @@ what steps of later stages read.
 
 The same code runs in a Spark task, where a place is one of several view servers, and in the
 user's process, where there is one place.
+
+A :class:`Clock` measures where the time goes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +23,7 @@ import pyarrow as pa
 
 from everview.errors import EverviewError
 from everview.operators.aggregate import AggregateWorker
-from everview.operators.bags import PartitionWorker
 from everview.operators.bound import BoundPlan, Edge
-from everview.operators.clock import Clock
 from everview.operators.delta import DeltaWorker
 from everview.operators.distinct import DistinctWorker
 from everview.operators.evaluation import Unevaluable
@@ -33,6 +35,7 @@ from everview.operators.join import JoinWorker
 from everview.operators.pre_aggregation import PreAggregationWorker
 from everview.operators.reevaluation import ReevaluationWorker
 from everview.operators.routing import Route
+from everview.operators.rows_by_key import PartitionWorker
 from everview.operators.set_operation import SetWorker
 from everview.operators.top_k import TopKWorker
 from everview.operators.union import RowsWorker, UnionWorker
@@ -40,31 +43,71 @@ from everview.operators.unnest import UnnestWorker
 from everview.operators.view import ViewWorker
 from everview.operators.window import WindowWorker
 from everview.operators.work import Changes, Work, Worker
-from everview.plan.maintenance import Operator, Step
+from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_base import Operator
+from everview.plan.maintenance.operator_definitions import (
+    AggregateOperator,
+    DeltaOperator,
+    DistinctOperator,
+    ExpandOperator,
+    ExtremeOperator,
+    FilterProjectOperator,
+    GroupReevaluationOperator,
+    IndexOperator,
+    JoinOperator,
+    PartitionOperator,
+    PreAggregationOperator,
+    ReevaluationOperator,
+    ReverseJoinOperator,
+    RowsOperator,
+    SetOperator,
+    TopKOperator,
+    UnionOperator,
+    UnnestOperator,
+    ViewOperator,
+    WindowOperator,
+)
 from everview.store.contract import LogBatch
 
-WORKERS: Mapping[Operator, Callable[[Step, BoundPlan], Worker]] = {
-    Operator.DELTA: DeltaWorker,
-    Operator.ROWS: RowsWorker,
-    Operator.FILTER_PROJECT: FilterProjectWorker,
-    Operator.EXPAND: ExpandWorker,
-    Operator.UNNEST: UnnestWorker,
-    Operator.UNION: UnionWorker,
-    Operator.PRE_AGGREGATION: PreAggregationWorker,
-    Operator.EXTREME: ExtremeWorker,
-    Operator.AGGREGATE: AggregateWorker,
-    Operator.PARTITION: PartitionWorker,
-    Operator.REVERSE_JOIN: PartitionWorker,
-    Operator.JOIN: JoinWorker,
-    Operator.DISTINCT: DistinctWorker,
-    Operator.SET: SetWorker,
-    Operator.GROUP_REEVALUATION: GroupReevaluationWorker,
-    Operator.WINDOW: WindowWorker,
-    Operator.TOP_K: TopKWorker,
-    Operator.REEVALUATION: ReevaluationWorker,
-    Operator.VIEW: ViewWorker,
-    Operator.INDEX: ViewWorker,
+
+class Clock:
+    """Seconds by the name of what they were spent on."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+WORKERS: Mapping[type[Operator], Callable[[Step, BoundPlan], Worker]] = {
+    DeltaOperator: DeltaWorker,
+    RowsOperator: RowsWorker,
+    FilterProjectOperator: FilterProjectWorker,
+    ExpandOperator: ExpandWorker,
+    UnnestOperator: UnnestWorker,
+    UnionOperator: UnionWorker,
+    PreAggregationOperator: PreAggregationWorker,
+    ExtremeOperator: ExtremeWorker,
+    AggregateOperator: AggregateWorker,
+    PartitionOperator: PartitionWorker,
+    ReverseJoinOperator: PartitionWorker,
+    JoinOperator: JoinWorker,
+    DistinctOperator: DistinctWorker,
+    SetOperator: SetWorker,
+    GroupReevaluationOperator: GroupReevaluationWorker,
+    WindowOperator: WindowWorker,
+    TopKOperator: TopKWorker,
+    ReevaluationOperator: ReevaluationWorker,
+    ViewOperator: ViewWorker,
+    IndexOperator: ViewWorker,
 }
+"""What does the work of each operator."""
 
 
 Packed = dict[Edge, list[pa.Table]]
@@ -83,7 +126,7 @@ class Workshop:
     def worker(self, step: Step) -> Worker:
         found = self._workers.get(step.fingerprint)
         if found is None:
-            found = self._workers[step.fingerprint] = WORKERS[step.operator](step, self.bound)
+            found = self._workers[step.fingerprint] = WORKERS[type(step.operator)](step, self.bound)
         return found
 
     def delta(self, table: str) -> DeltaWorker | None:
@@ -138,7 +181,7 @@ class Stage:
         packed: Packed = defaultdict(list, {edge: list(parts) for edge, parts in self.received.items()})
         for step in bound.stages[self.number - 1]:
             worker = self.workshop.worker(step)
-            with self.clock(step.operator.value):
+            with self.clock(step.operator.name):
                 changes = self._changes(step, worker, packed, sources or {})
             if changes is None or not len(changes):
                 continue
@@ -147,14 +190,14 @@ class Stage:
                 self.kept[step.fingerprint] = changes
             for edge, target in self.workshop.edges[step.fingerprint]:
                 if bound.stage_of(target) == self.number:
-                    with self.clock(target.operator.value):
+                    with self.clock(target.operator.name):
                         packed[edge].append(self.workshop.worker(target).pack(self.work, edge.number, changes))
                 else:
                     yield edge, target, changes
 
     def _changes(self, step: Step, worker: Worker, packed: Packed, sources: Mapping[str, Changes]) -> Changes | None:
-        if step.operator is Operator.DELTA:
-            return sources.get(step.parameters["table"])
+        if isinstance(step.operator, DeltaOperator):
+            return sources.get(step.operator.table)
         inputs: list[Sequence[pa.Table]] = [
             [part for part in packed.get(Edge(one.step, step.fingerprint, number), ()) if len(part)]
             for number, one in enumerate(step.inputs)
@@ -167,7 +210,7 @@ class Stage:
             views = ", ".join(self.workshop.bound.plan.users[step.fingerprint])
             raise EverviewError(
                 f"{views} cannot be maintained",
-                detail=f"{step.operator.value} {step.title} failed: {type(error).__name__}: {error}",
+                detail=f"{step.operator.name} {step.title} failed: {type(error).__name__}: {error}",
                 hint="drop what is named, and report it: no view should go live that fails like this",
             ) from error
 

@@ -27,8 +27,8 @@ import pyarrow.compute as pc
 from everview.change.schema import Column, KeyPart, Schema
 from everview.change.types import BLOB, BOOLEAN, Type
 from everview.errors import InputError
+from everview.operators.equal_values import one_look
 from everview.operators.evaluation import one_array
-from everview.operators.lookalikes import one_look
 from everview.operators.members import MEMBER, TAG, Members
 from everview.plan.expressions import Field
 from everview.plan.maintenance import State
@@ -133,7 +133,7 @@ def _codec(columns: Sequence[tuple[str, Type]], where: str) -> RowCodec:
     return RowCodec(Schema((Column("k", BLOB, nullable=False), *made), ("k",)), where)
 
 
-class Rows:
+class StateRowCodec:
     """Encodes the columns beside a key."""
 
     def __init__(self, fields: Sequence[tuple[str, Type]], where: str) -> None:
@@ -204,9 +204,9 @@ class StoredRecords(Stored):
     """A state of one record per key."""
 
     @functools.cached_property
-    def _rows(self) -> Rows:
+    def _rows(self) -> StateRowCodec:
         fields = [(field.name, field.type) for field in self.state.fields]
-        return Rows([*fields, (_WHOLE, BLOB)], self.state.name)
+        return StateRowCodec([*fields, (_WHOLE, BLOB)], self.state.name)
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -266,8 +266,8 @@ class StoredBags(Stored):
         return bool(self.state.order) and all(part.type.is_scalar for part in self.state.order)
 
     @functools.cached_property
-    def _rows(self) -> Rows:
-        return Rows([(field.name, field.type) for field in self.state.fields], self.state.name)
+    def _rows(self) -> StateRowCodec:
+        return StateRowCodec([(field.name, field.type) for field in self.state.fields], self.state.name)
 
     def entries(self, rows: pa.Table, order: Sequence[pa.Array] = ()) -> Bytes:
         """Rows as entries: behind the values that they are ordered by, the columns beside the key."""

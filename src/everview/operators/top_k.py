@@ -29,17 +29,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.entries import KEY, WEIGHT
-from everview.operators.bags import Bags
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import condensed, empty_changes, together
 from everview.operators.members import MEMBER
 from everview.operators.partitions import Merged, Numbers, Partitions, merged
+from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys, ordered_by, ordering
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import KeyedRowsOperator, TopKOperator
 from everview.store.contract import Bytes
 
 Mask = npt.NDArray[np.bool_]
@@ -50,13 +50,13 @@ class TopKWorker(StepWorker):
         super().__init__(step, bound)
         self._bags = Bags(self, 0)
         self._shown = Partitions(self._bags, self._bags.columns)
-        self._offset: int = step.parameters["offset"]
-        limit: int | None = step.parameters["limit"]
-        self._last = None if limit is None else self._offset + limit
+        operator = step.operator_as(TopKOperator)
+        self._offset = operator.offset
+        self._last = None if operator.limit is None else operator.offset + operator.limit
         order = self._bags.stored.state.order
-        said = self.sources[0].parameters["order"]
-        self._order = [(sql, part.type) for (sql, _), part in zip(said, order, strict=True)]
-        self._ties: int | None = step.parameters["ties"]
+        asked = self.sources[0].operator_as(KeyedRowsOperator).order or ()
+        self._order = [(one.sql, part.type) for one, part in zip(asked, order, strict=True)]
+        self._ties = operator.ties
         tied = order[: self._ties]
         self._tied = tied, Keys(ordering(tied), step.title, delimited=True)
         read = {name for sql, _ in self._order[: self._ties] for name in fields_of(sql)}

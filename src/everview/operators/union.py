@@ -12,24 +12,30 @@ import pyarrow as pa
 
 from everview.change.entries import WEIGHT
 from everview.change.types import Type
+from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable
 from everview.operators.flow import columns_of, empty_changes, together
 from everview.operators.members import MEMBER
 from everview.operators.recursion import asked_of
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
+from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import RowsOperator, UnionOperator
 
 
 class UnionWorker(StepWorker):
+    def __init__(self, step: Step, bound: BoundPlan) -> None:
+        super().__init__(step, bound)
+        self.operator = step.operator_as(UnionOperator)
+
     def reads(self, number: int) -> Iterable[str]:
-        return [str(sql) for sql in self.told["inputs"][number]]
+        return self.operator.inputs[number]
 
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         parts = []
         for number, packed in enumerate(inputs):
             rows = self.gathered(number, packed)
             if len(rows):
-                sent = dict(zip(self.told["columns"], map(str, self.told["inputs"][number]), strict=True))
+                sent = dict(zip(self.operator.columns, self.operator.inputs[number], strict=True))
                 outputs = [(_typed(sent[field.name], field.type), field.type) for field in self.step.fields]
                 parts.append(self.computed(work, rows, outputs)[0])
         return together(self.step, parts)
@@ -43,13 +49,17 @@ def _typed(sql: str, kind: Type) -> str:
 class RowsWorker(StepWorker):
     """VALUES, generate_series and the like: there from the beginning, and never changed."""
 
+    def __init__(self, step: Step, bound: BoundPlan) -> None:
+        super().__init__(step, bound)
+        self.operator = step.operator_as(RowsOperator)
+
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         if not (work.first(self.step) and work.leads):
             return empty_changes(self.step)
         kinds = {field.name: field.type for field in self.step.fields}
         named = sorted((name for name in kinds if name != "rows.number"), key=lambda name: int(name.partition(".")[2]))
         try:
-            found = work.evaluator.query(asked_of(self.told), [(name, kinds[name]) for name in named], {})
+            found = work.evaluator.query(asked_of(self.operator), [(name, kinds[name]) for name in named], {})
         except Unevaluable as error:
             work.quarantine.add(self.step, "rows", pa.table({WEIGHT: [1]}), {0: str(error)})
             return empty_changes(self.step)

@@ -14,10 +14,10 @@ from everview.change.types import BIGINT
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable
 from everview.operators.flow import columns_of
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import quoted
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import UnnestOperator
 
 _ROW = "__n"
 
@@ -25,25 +25,25 @@ _ROW = "__n"
 class UnnestWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
-        told = step.parameters
+        self.operator = operator = step.operator_as(UnnestOperator)
         kinds = {field.name: field.type for field in step.fields}
         self._types = [(_ROW, BIGINT)]
         made = [_ROW]
         for name, sql in (
-            (told["item"], f"UNNEST({told['items']})"),
-            (told["position"], f"GENERATE_SUBSCRIPTS({told['items']}, 1)"),
+            (operator.item, f"UNNEST({operator.items})"),
+            (operator.position, f"GENERATE_SUBSCRIPTS({operator.items}, 1)"),
         ):
             if name in kinds:
                 self._types.append((name, kinds[name]))
                 made.append(sql)
         if len(made) == 1:
-            made.append(f"UNNEST({told['items']})")
+            made.append(f"UNNEST({operator.items})")
             self._types.append(("__item", next(f.type for f in step.fields)))
         self._query = f"SELECT {', '.join(made)} FROM input"
 
     def reads(self, number: int) -> Iterable[str]:
-        own = {self.told["item"], self.told["position"]}
-        return [self.told["items"], *(quoted(field.name) for field in self.step.fields if field.name not in own)]
+        own = {self.operator.item, self.operator.position}
+        return [self.operator.items, *(quoted(field.name) for field in self.step.fields if field.name not in own)]
 
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         rows = self.gathered(0, inputs[0])
@@ -52,7 +52,7 @@ class UnnestWorker(StepWorker):
         items = pa.concat_tables(self._items(work, numbered, 0, failed))
         work.quarantine.add(self.step, "row", rows, failed)
         chosen = items[_ROW]
-        if self.told["outer"]:
+        if self.operator.outer:
             alone = np.ones(len(rows), np.bool_)
             alone[[*failed]] = False
             alone[chosen.to_numpy()] = False

@@ -1,10 +1,10 @@
-"""Sums of integers and decimals.
+"""Sums of integers, decimals and BIGNUMs.
 
 Every value is cut into digits of 32 bits, the digits are summed by group as
 64-bit integers, and what comes out is carried into the kept form.
 
 A decimal is its unscaled integer, so nothing here knows of scales until a result is shown.
-There are two kept forms (:mod:`everview.plan.relations.sums` says which type has which):
+There are two kept forms (:mod:`everview.plan.relations.groups` says which type has which):
 
 - **Narrow**: 128 bits, as two 64-bit words. No number of rows leaves it.
 - **Wide**: the bytes of :mod:`everview.operators.limbs`. A sum may leave the 128 bits (or 38
@@ -14,6 +14,13 @@ There are two kept forms (:mod:`everview.plan.relations.sums` says which type ha
 Weights multiply digits. The digits of n rows stay within 63 bits while n times the greatest
 weight is below 2^31; greater weights, which nothing but a bag with millions of equal rows
 has, are cut into pieces in turn.
+
+**BIGNUM.** A sum is kept as the BIGNUM that it is, which has room for every sum, so what is kept is also the
+result.
+
+Numbers of up to 64 bytes are cut into digits of 32 bits, as all integers are,
+and added in columns. Longer ones are added one by one as Python's integers, whose addition is as fast as their bytes
+are read; a matrix of digits would be as wide for all rows as the longest number is.
 """
 
 from __future__ import annotations
@@ -25,8 +32,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from everview.change.types import BLOB, BOOLEAN, Kind, Type
+from everview.change.types import BIGNUM, BLOB, BOOLEAN, Kind, Type
 from everview.operators.limbs import (
     BITS,
     Groups,
@@ -43,7 +51,8 @@ from everview.operators.limbs import (
     shifted,
     unsigned,
 )
-from everview.plan.relations.sums import MOMENTS, NARROW_DIGITS
+from everview.plan.relations.groups import MOMENTS, NARROW_DIGITS
+from everview.store import bignums
 
 Words: TypeAlias = tuple[npt.NDArray[np.uint64], Ints]
 """128-bit integers: the low words, and the high ones with the sign."""
@@ -226,3 +235,63 @@ class WideSum:
         """The sums as 128 bits, and which do not fit these."""
         lows, highs, outside = zip(*map(words_from, decoded(column)), strict=True)
         return (np.concatenate(lows), np.concatenate(highs)), np.concatenate(outside)
+
+
+# -------------------------------------------------------------- BIGNUM
+
+
+_SHORT = 64
+"""Bytes of the magnitudes that are added in columns."""
+
+
+@dataclass(frozen=True)
+class BignumSum:
+    """A sum of any length, as a BIGNUM."""
+
+    type: Type = BIGNUM
+
+    def partial(self, values: pa.Array, weights: Ints, groups: Groups, count: int) -> pa.Array:
+        held = values.storage
+        sizes = bignums.sizes(held)
+        short = np.flatnonzero((sizes > 0) & (sizes <= _SHORT))
+        found = _short_sums(held.take(pa.array(short)), weights[short], groups[short], count)
+        long = np.flatnonzero(sizes > _SHORT)
+        if len(long):
+            found = _with_long(found, held.take(pa.array(long)), weights[long], groups[long])
+        return pa.ExtensionArray.from_storage(self.type.arrow, found)
+
+    def add(self, a: pa.Array, b: pa.Array) -> pa.Array:
+        rows = np.arange(len(a))
+        return self.combine(pa.concat_arrays([a, b]), np.concatenate([rows, rows]), len(a))
+
+    def combine(self, column: pa.Array, groups: Groups, count: int) -> pa.Array:
+        return self.partial(column, np.ones(len(column), np.int64), groups, count)
+
+    def is_zero(self, column: pa.Array) -> Mask:
+        """Sums are never DuckDB's ``-0``."""
+        found: Mask = pc.equal(column.storage, bignums.ZERO).fill_null(True).to_numpy(zero_copy_only=False)
+        return found
+
+
+def _short_sums(held: pa.Array, weights: Ints, groups: Groups, count: int) -> pa.Array:
+    matrix, negative = bignums.magnitudes(held)
+    digits = matrix.view(">u4").astype(np.int64).T[::-1]
+    totals = summed(list(digits), np.where(negative, -weights, weights), groups, count)
+    _, above = unsigned(totals)
+    below_zero = above < 0
+    sizes, _ = unsigned(carried(Limbs(0, np.where(below_zero, -totals.digits, totals.digits))))
+    if not len(sizes):
+        sizes = np.zeros((1, count), np.int64)
+    found = np.ascontiguousarray(sizes[::-1].T.astype(">u4")).view(np.uint8)
+    return bignums.from_magnitudes(found, below_zero, np.ones(count, np.bool_))
+
+
+def _with_long(sums: pa.Array, held: pa.Array, weights: Ints, groups: Groups) -> pa.Array:
+    """The sums with those of the long numbers added."""
+    found: list[bytes] = sums.to_pylist()
+    totals: dict[int, int] = {}
+    for group, number, weight in zip(groups.tolist(), held.to_pylist(), weights.tolist(), strict=True):
+        totals[group] = totals.get(group, 0) + weight * bignums.to_int(number)
+    for group, total in totals.items():
+        found[group] = bignums.of_int(total + bignums.to_int(found[group]))
+    return pa.array(found, pa.binary())

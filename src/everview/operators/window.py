@@ -18,27 +18,28 @@ import pyarrow as pa
 from sqlglot import exp
 
 from everview.change.types import BIGINT
-from everview.operators.bags import Bags
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.flow import condensed, together
 from everview.operators.partitions import UNIT, Partitions, answered, emitted
 from everview.operators.rounding import frame_rounds
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.rows_by_key import Bags
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import fields_of, parsed, quoted, written
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import WindowOperator
 
 
 class WindowWorker(StepWorker):
     def __init__(self, step: Step, bound: BoundPlan) -> None:
         super().__init__(step, bound)
-        calls = {name: by_unit(sql) for name, sql in step.parameters.get("calls", ())}
+        asked = step.operator_as(WindowOperator).calls
+        calls = {call.name: by_unit(call.sql) for call in asked}
         texts = [calls.get(field.name, quoted(field.name)) for field in step.fields]
         self._query = f"SELECT {', '.join([UNIT, *texts])} FROM input"
         self._types = [(UNIT, BIGINT), *((field.name, field.type) for field in step.fields)]
         kinds = {field.name: field.type for field in self.sources[0].fields}
-        self._alone = any(frame_rounds(sql, kinds) for _, sql in step.parameters.get("calls", ()))
+        self._alone = any(frame_rounds(call.sql, kinds) for call in asked)
         read = {name for sql in texts for name in fields_of(sql)}
         bags = Bags(self, 0)
         self._partitions = Partitions(bags, [name for name in bags.columns if name in read])

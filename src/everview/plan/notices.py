@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from everview.plan.build import Notice
-from everview.plan.maintenance.names import pretty
+from everview.plan.maintenance.column_names import pretty
 from everview.plan.relations import Reevaluate, Relation, Scan
 
 

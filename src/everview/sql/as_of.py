@@ -3,7 +3,7 @@
 DuckDB 2.0.0 does not return from an as-of RIGHT or FULL join in which no row finds a
 match, so such a join is never part of a text that is evaluated.
 
-A view of one is planned without asking it (:mod:`everview.plan.build.joins`).
+A view of one is planned without asking it (:mod:`everview.plan.build.join_clauses`).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from everview.maintain.pending import Laid, Pending
 from everview.maintain.plans import Plans
 from everview.maintain.table_chunks import keys_of, rows_at
 from everview.maintain.tasks import Chunk
-from everview.operators.view_reader import ViewReader
+from everview.operators.view import StoredView
 from everview.plan.expressions import quoted
 from everview.sql.settings import connect
 from everview.store.contract import Snapshot, StateReader, Store, Table
@@ -205,11 +205,11 @@ class EverviewReader(DataSourceReader):
             if len(keys) < BLOCK:
                 return found
 
-    def _view_reader(self, view: ViewDefinition, epoch: int) -> ViewReader:
+    def _view_reader(self, view: ViewDefinition, epoch: int) -> StoredView:
         bound = Plans(self._store, self._catalog).at(view.group, epoch)
         if bound is None or view.name not in bound.plan.by_name:
             raise SnapshotExpiredError(f"view {view.name} was redefined", hint="read it again")
-        return ViewReader(bound, view.name)
+        return StoredView(bound, view.name)
 
     # -------------------------------------------------------------- in a task
 
@@ -242,7 +242,7 @@ class EverviewReader(DataSourceReader):
             yield from _blocks(reader, state, commit.epoch, part)
 
 
-def _blocks(reader: ViewReader, state: StateReader, epoch: int, part: SnapshotPartition) -> Iterator[pa.Table]:
+def _blocks(reader: StoredView, state: StateReader, epoch: int, part: SnapshotPartition) -> Iterator[pa.Table]:
     """The rows of a part of a view."""
     after = part.after
     while True:

@@ -19,7 +19,7 @@ from typing import Any
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import EpochError
 from everview.maintain.tasks import EpochTask
-from everview.operators.quarantine import Told
+from everview.operators.quarantine_records import Told
 from everview.operators.tally import Span, Tally, Updates, joined_spans
 from everview.store.contract import Begun, Damage
 
@@ -33,7 +33,7 @@ class TaskReport:
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     set_aside: Told = field(default_factory=dict)
-    """What has no value: :meth:`everview.operators.quarantine.Quarantine.told`."""
+    """What has no value: :meth:`everview.operators.quarantine_records.Quarantine.told`."""
     updates: list[list[Any]] = field(default_factory=list)
     """Of views: :meth:`everview.operators.tally.Updates.told`."""
     spans: tuple[tuple[int, Span], ...] = ()

@@ -23,9 +23,9 @@ from everview.maintain.executor import Executor
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE
-from everview.operators.clock import Clock
-from everview.operators.quarantine import Quarantine
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.runner import Outcome
+from everview.operators.stages import Clock
 from everview.operators.work import Written
 from everview.store.contract import Begun, Snapshot, Store
 from everview.store.opened import machine
@@ -88,7 +88,7 @@ class SparkExecutor:
     def _quarantine(self, begun: Begun, task: EpochTask, reports: Sequence[TaskReport]) -> int:
         """Record the rows whose expressions failed, once for all tasks."""
         bound = self.plans.load(task.plan)
-        quarantine = Quarantine(bound.plan)
+        quarantine = QuarantineChanges(bound.plan)
         for report in reports:
             quarantine.hear(report.set_aside)
         states = Written(self.store.views, begun.epoch)

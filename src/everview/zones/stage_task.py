@@ -32,10 +32,9 @@ from everview.maintain.executor import read_input
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import BoundPlan, Edge
-from everview.operators.clock import Clock
-from everview.operators.quarantine import Quarantine
+from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.routing import Route, owners
-from everview.operators.stages import Packed, Stage, Workshop, sources_of
+from everview.operators.stages import Clock, Packed, Stage, Workshop, sources_of
 from everview.operators.tally import Span
 from everview.operators.work import Changes, Mask, Work, Written
 from everview.plan.maintenance import Step
@@ -191,7 +190,7 @@ class StageTask:
             found: Mask = owners(keys, zone, self.servers) == number
             return found
 
-        return Work(bound, Written(store.views, self.epoch), Quarantine(bound.plan), owned=owned, leads=leads)
+        return Work(bound, Written(store.views, self.epoch), QuarantineChanges(bound.plan), owned=owned, leads=leads)
 
 
 _ready: OrderedDict[tuple[str, str, bool], Workshop] = OrderedDict()

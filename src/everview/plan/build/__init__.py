@@ -4,9 +4,9 @@ Every construct that an operator can maintain becomes the relation of that
 operator, and the rest of the query is re-evaluated in pieces as small as possible.
 
 The order in which to read the modules: ``select`` takes a SELECT through its clauses;
-``sources`` and ``joins`` build FROM and WHERE, ``lateral`` what is computed of each row there,
-``groups`` GROUP BY, ``windows`` window functions, ``first_rows`` top-k by them, ``order`` ORDER BY and LIMIT,
-``sets`` set operations; ``subqueries``, ``links`` and ``around`` turn subqueries into joins;
+``from_clause`` and ``join_clauses`` build FROM and WHERE, ``lateral`` what is computed of each row there,
+``group_by`` GROUP BY, ``windows`` window functions, ``first_rows`` top-k by them, ``order`` ORDER BY and LIMIT,
+``set_operations`` set operations; ``subqueries``, ``links`` and ``around`` turn subqueries into joins;
 ``reevaluate`` takes what is left.
 """
 
@@ -18,9 +18,9 @@ from itertools import takewhile
 from sqlglot import exp
 
 from everview.plan.build.bare_nulls import without_bare_nulls
-from everview.plan.build.collations import escaping
-from everview.plan.build.context import Context, NoOperator, Notice, Typer, UntypedPart
-from everview.plan.build.links import Piece
+from everview.plan.build.collated_comparisons import escaping
+from everview.plan.build.context import BuildContext, NoOperator, Notice, QueryTyper, UntypedPart
+from everview.plan.build.links import QueryPiece
 from everview.plan.build.queries import build_query
 from everview.plan.build.reevaluate import whole
 from everview.plan.expressions import Field, of_field
@@ -43,11 +43,11 @@ class Built:
     notices: tuple[Notice, ...]
 
 
-def build(checked: Checked, typer: Typer, text: str = "", rounds: int = ROUNDS) -> Built:
+def build(checked: Checked, typer: QueryTyper, text: str = "", rounds: int = ROUNDS) -> Built:
     """The relation of a checked query that was read from ``text``; recursions in it are given up after
     so many ``rounds``."""
     sources = {source.name.lower(): source for source in checked.uses}
-    context = Context(typer, sources, text, rounds)
+    context = BuildContext(typer, sources, text, rounds)
     for name, _ in checked.columns:
         context.names.fresh(name)
     collate = escaping(checked.tree)
@@ -57,13 +57,13 @@ def build(checked: Checked, typer: Typer, text: str = "", rounds: int = ROUNDS) 
         piece = whole(context, checked.tree, None, NoOperator("a collation beyond one comparison", collate))
     columns = tuple(piece.relation.field(name) for name in piece.outputs)
     if [field.type for field in columns] != [kind for _, kind in checked.columns]:
-        context = Context(typer, sources, text, rounds)
+        context = BuildContext(typer, sources, text, rounds)
         piece = whole(context, checked.tree, None, NoOperator("types that only the whole query tells", checked.tree))
         columns = tuple(piece.relation.field(name) for name in piece.outputs)
     return Built(piece.relation, columns, piece.order or _read_order(checked, columns), tuple(context.notices))
 
 
-def _built(context: Context, checked: Checked) -> Piece:
+def _built(context: BuildContext, checked: Checked) -> QueryPiece:
     """The query by operators. If DuckDB does not take a part of it by itself, or gives it other types than in the
     query (an empty list in a subquery takes the type of what it is compared with), the query is evaluated as it
     stands."""

@@ -22,15 +22,15 @@ from sqlglot import exp
 from everview.change.schema import RESERVED
 from everview.plan.build import queries
 from everview.plan.build.context import Around, NoOperator
-from everview.plan.build.links import Piece
-from everview.plan.build.scopes import Stage, free_columns
+from everview.plan.build.links import QueryPiece
+from everview.plan.build.query_scopes import QueryScope, free_columns
 from everview.plan.expressions import Definition, of_field
 from everview.plan.relations import project
 
 
-def linked(stage: Stage, query: exp.Expr, alias: str = "", needed: bool = True, plain: bool = True) -> Piece:
-    """A subquery of the stage. A plain one is linked by equalities only."""
-    context = stage.context
+def linked(scope: QueryScope, query: exp.Expr, alias: str = "", needed: bool = True, plain: bool = True) -> QueryPiece:
+    """A subquery of the scope. A plain one is linked by equalities only."""
+    context = scope.context
     names, notices = context.names.mark(), len(context.notices)
     try:
         piece = queries.build_query(context, query, alias, needed)
@@ -41,15 +41,15 @@ def linked(stage: Stage, query: exp.Expr, alias: str = "", needed: bool = True, 
             raise
     context.names.back_to(names)
     del context.notices[notices:]
-    return queries.build_query(context, _with_rows(stage, query), alias, needed)
+    return queries.build_query(context, _with_rows(scope, query), alias, needed)
 
 
-def _with_rows(stage: Stage, query: exp.Expr) -> exp.Expr:
+def _with_rows(scope: QueryScope, query: exp.Expr) -> exp.Expr:
     """The subquery with the rows around it in its FROM."""
-    context, relation = stage.context, stage.relation
+    context, relation = scope.context, scope.relation
     query = query.copy()
     columns = free_columns(query)
-    read = {column: stage.lower(column) for column in columns}
+    read = {column: scope.lower(column) for column in columns}
     if any(not isinstance(tree, exp.Column) for tree in read.values()):
         raise NoOperator("a subquery that reads what is computed around it", query)
     if any(tree.name not in relation.by_name for tree in read.values()):

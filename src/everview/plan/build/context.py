@@ -2,6 +2,8 @@
 
 A builder that finds no operator for a construct raises :class:`NoOperator`, and
 the smallest enclosing query that stands on its own is re-evaluated as a whole.
+
+What a query calls by one name twice, the plan calls apart: ``o``, ``o#2``, … (:class:`FreeNames`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from sqlglot import exp
 from everview.change.schema import Column
 from everview.change.types import BOOLEAN, Type
 from everview.errors import SqlRefusedError, SqlTypeError
-from everview.plan.build.names import Names
 from everview.plan.expressions import Definition, Expr, Field, of_field, parsed, written
 from everview.plan.relations import Relation, project
 from everview.sql.copies import copied
@@ -23,16 +24,54 @@ from everview.sql.options import ROUNDS
 from everview.sql.positions import START, position_of
 from everview.sql.typer import Described, Failure
 
+
+class FreeNames:
+    """The names given so far, upper and lower case alike."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def fresh(self, wanted: str) -> str:
+        """The wanted name for a field, or the first of its kind that is free."""
+        return self._free(wanted, "")
+
+    def source(self, wanted: str, columns: Iterable[str] = ()) -> str:
+        """A free name for what stands in a FROM. Its columns, where they are told, are the fields
+        ``source.column``, which are given too."""
+        columns = list(columns)
+        name = self._free(wanted, ".")
+        while any(f"{name}.{column}".lower() in self._given for column in columns):
+            name = self._free(wanted, ".")
+        self._given |= {f"{name}.{column}".lower() for column in columns}
+        return name
+
+    def _free(self, wanted: str, end: str) -> str:
+        """Names of sources are kept with a dot at their end: they are apart from those of fields."""
+        name, number = wanted, 1
+        while f"{name}{end}".lower() in self._given:
+            number += 1
+            name = f"{wanted}#{number}"
+        self._given.add(f"{name}{end}".lower())
+        return name
+
+    def mark(self) -> frozenset[str]:
+        return frozenset(self._given)
+
+    def back_to(self, mark: frozenset[str]) -> None:
+        """Forget the names given since."""
+        self._given = set(mark)
+
+
 Inputs = Mapping[str, Sequence[tuple[str, Type]]]
 
 
-class Typer(Protocol):
+class QueryTyper(Protocol):
     """DuckDB's types of a query over inputs."""
 
     def attempt(self, sql: str, inputs: Inputs) -> Described | Failure: ...
 
 
-class Source(Protocol):
+class SourceTable(Protocol):
     """A table or view that a query reads."""
 
     @property
@@ -84,16 +123,16 @@ class Around:
 
 
 @dataclass
-class Context:
+class BuildContext:
     """Shared by all builders of one query."""
 
-    typer: Typer
-    sources: Mapping[str, Source]
+    typer: QueryTyper
+    sources: Mapping[str, SourceTable]
     """By name in lower case."""
     text: str = ""
     rounds: int = ROUNDS
     """After how many a recursive query is given up."""
-    names: Names = field(default_factory=Names)
+    names: FreeNames = field(default_factory=FreeNames)
     notices: list[Notice] = field(default_factory=list)
     named: dict[str, exp.Expr] = field(default_factory=dict)
     """WITH queries in sight, by name in lower case."""

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from everview.change.types import BIGINT
-from everview.plan.build import calls, subqueries, windows
-from everview.plan.build.context import Context, field_column, text_of
+from everview.plan.build import function_calls, subqueries, windows
+from everview.plan.build.context import BuildContext, field_column, text_of
 from everview.plan.build.links import Link
-from everview.plan.build.scopes import Stage, by_key, conjuncts, has_query, inside
+from everview.plan.build.query_scopes import QueryScope, by_key, conjuncts, has_query, inside
 from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr, Field
 from everview.plan.relations import TopK
@@ -48,7 +48,7 @@ class First:
 
     @property
     def ties(self) -> bool:
-        return calls.function_of(self.window.this) != "row_number"
+        return function_calls.function_of(self.window.this) != "row_number"
 
 
 def as_first(condition: exp.Expr) -> First | None:
@@ -76,7 +76,7 @@ def _first(node: exp.Expr, limit: int | None) -> First | None:
     window = node.unnest()
     if limit is None or limit < 1 or not isinstance(window, exp.Window) or window.args.get("spec"):
         return None
-    function = calls.function_of(window.this)
+    function = function_calls.function_of(window.this)
     if function not in _NUMBERS or (function == "dense_rank" and limit > 1):
         return None
     if function != "row_number" and not window.args.get("order"):
@@ -84,12 +84,12 @@ def _first(node: exp.Expr, limit: int | None) -> First | None:
     return First(window, limit, True)
 
 
-def numbers(stage: Stage, window: exp.Window, first: First) -> bool:
+def numbers(scope: QueryScope, window: exp.Window, first: First) -> bool:
     """Whether a window function can be computed of the rows that are left: it numbers them under
     the same order."""
-    if calls.function_of(window.this) not in _NUMBERS or has_query(window) or has_query(first.window):
+    if function_calls.function_of(window.this) not in _NUMBERS or has_query(window) or has_query(first.window):
         return False
-    over, own = (stage.lower(one) for one in (window, first.window))
+    over, own = (scope.lower(one) for one in (window, first.window))
     return all(_texts(over, part) == _texts(own, part) for part in ("partition_by", "order", "spec"))
 
 
@@ -98,26 +98,26 @@ def _texts(window: exp.Expr, part: str) -> list[str]:
     return [text_of(one) for one in (found if isinstance(found, list) else [found]) if one is not None]
 
 
-def keep_first(stage: Stage, first: First, after: Sequence[exp.Window], links: Sequence[Link]) -> None:
-    """Cut the stage to the first rows, and compute what numbers those."""
-    subqueries.absorb_within(stage, first.window)
+def keep_first(scope: QueryScope, first: First, after: Sequence[exp.Window], links: Sequence[Link]) -> None:
+    """Cut the scope to the first rows, and compute what numbers those."""
+    subqueries.absorb_within(scope, first.window)
     by = [*(first.window.args.get("partition_by") or ()), *(field_column(link.inner) for link in links)]
-    sorts = stage.sorts(first.window.args.get("order"))
-    partition = tuple(dict.fromkeys(map(compared_by, stage.exprs(by))))
-    order = sorts if first.ties else by_key(stage.relation, sorts)
-    stage.relation = TopK(stage.relation, partition, order, first.limit, 0, first.ties)
+    sorts = scope.sorts(first.window.args.get("order"))
+    partition = tuple(dict.fromkeys(map(compared_by, scope.exprs(by))))
+    order = sorts if first.ties else by_key(scope.relation, sorts)
+    scope.relation = TopK(scope.relation, partition, order, first.limit, 0, first.ties)
     if first.limit > 1:
-        windows.build_windows(stage, after, links)
+        windows.build_windows(scope, after, links)
         return
     for window in after:
-        text = text_of(stage.lower(window))
-        if text not in stage.known:
-            field = Field(stage.context.names.fresh(calls.function_of(window.this)), BIGINT, nullable=False)
-            stage.relation = stage.context.extended(stage.relation, [(field, Expr("CAST(1 AS BIGINT)", BIGINT))])
-            stage.known[text] = field.name
+        text = text_of(scope.lower(window))
+        if text not in scope.known:
+            field = Field(scope.context.names.fresh(function_calls.function_of(window.this)), BIGINT, nullable=False)
+            scope.relation = scope.context.extended(scope.relation, [(field, Expr("CAST(1 AS BIGINT)", BIGINT))])
+            scope.known[text] = field.name
 
 
-def move_first_rows(context: Context, query: exp.Expr) -> None:
+def move_first_rows(context: BuildContext, query: exp.Expr) -> None:
     """Conditions of WHERE on the numbers of a subquery's rows: they move into the subquery."""
     where = query.args.get("where")
     if where is None:
@@ -128,7 +128,7 @@ def move_first_rows(context: Context, query: exp.Expr) -> None:
         query.set("where", exp.Where(this=exp.and_(*left, copy=False)) if left else None)
 
 
-def _moved(context: Context, query: exp.Expr, condition: exp.Expr) -> bool:
+def _moved(context: BuildContext, query: exp.Expr, condition: exp.Expr) -> bool:
     """Whether a condition of a query on one column of a subquery in its FROM could be moved there."""
     columns = list(condition.find_all(exp.Column))
     start = query.args.get("from_")
@@ -156,7 +156,7 @@ def _moved(context: Context, query: exp.Expr, condition: exp.Expr) -> bool:
     return True
 
 
-def _query_of(context: Context, source: exp.Expr) -> exp.Select | None:
+def _query_of(context: BuildContext, source: exp.Expr) -> exp.Select | None:
     """The SELECT that a source stands for, if it keeps all rows that it computes."""
     alias = source.args.get("alias")
     if isinstance(alias, exp.TableAlias) and alias.columns:
@@ -177,5 +177,5 @@ def _only_filters(query: exp.Select) -> bool:
         return False
     parts = [node for part in query.expressions for node in inside(part)]
     return not any(
-        isinstance(node, exp.Window | exp.Explode | exp.Unnest) or calls.is_aggregate(node) for node in parts
+        isinstance(node, exp.Window | exp.Explode | exp.Unnest) or function_calls.is_aggregate(node) for node in parts
     )

@@ -17,8 +17,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.errors import UnknownObjectError
-from everview.plan.build.context import Context
-from everview.plan.build.sources import scan
+from everview.plan.build.context import BuildContext
+from everview.plan.build.from_clause import scan
 from everview.plan.expressions import of_field
 from everview.plan.relations import Project, outline, project
 from everview.sql.namespace import Relation, nearest
@@ -29,7 +29,7 @@ __all__ = ["index_relation", "outline"]
 
 def index_relation(on: Relation, columns: Sequence[str]) -> Project:
     """The indexed columns and the row key of a table or view."""
-    source = scan(Context(typer(), {on.name.lower(): on}), exp.to_table(on.name, quoted=True))
+    source = scan(BuildContext(typer(), {on.name.lower(): on}), exp.to_table(on.name, quoted=True))
     wanted = [*columns, *(name for name in on.key if name.lower() not in {column.lower() for column in columns})]
     outputs = []
     for name in wanted:

@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from everview.change.types import BIGINT, Kind
 from everview.plan.build import around, links
-from everview.plan.build.context import Context, NoOperator, text_of
-from everview.plan.build.scopes import Columns, Stage, free_columns
+from everview.plan.build.context import BuildContext, NoOperator, text_of
+from everview.plan.build.query_scopes import Columns, QueryScope, free_columns
 from everview.plan.expressions import Expr, Field
 from everview.plan.relations import Relation, Unnest
 
@@ -23,22 +23,22 @@ def reads_others(source: exp.Expr, columns: Columns) -> bool:
 
 
 def joined(
-    context: Context, left: Relation, columns: Columns, source: exp.Expr, outer: bool
+    context: BuildContext, left: Relation, columns: Columns, source: exp.Expr, outer: bool
 ) -> tuple[Relation, Columns]:
     """The rows so far, each with what the source makes of it."""
-    stage = Stage(context, left, dict(columns))
+    scope = QueryScope(context, left, dict(columns))
     inner = source.this if isinstance(source, exp.Lateral) else source
     if isinstance(inner, exp.Subquery):
-        piece = around.linked(stage, inner.this, source.alias, plain=False)
-        outputs = links.attach_rows(stage, piece, outer, source)
+        piece = around.linked(scope, inner.this, source.alias, plain=False)
+        outputs = links.attach_rows(scope, piece, outer, source)
         alias = source.args.get("alias")
         given = [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
         names = [*given, *piece.names[len(given) :]]
-        return stage.relation, {(source.alias.lower(), n.lower()): f for n, f in zip(names, outputs, strict=True)}
-    return _unnested(stage, source, inner, outer)
+        return scope.relation, {(source.alias.lower(), n.lower()): f for n, f in zip(names, outputs, strict=True)}
+    return _unnested(scope, source, inner, outer)
 
 
-def _unnested(stage: Stage, source: exp.Expr, inner: exp.Expr, outer: bool) -> tuple[Relation, Columns]:
+def _unnested(scope: QueryScope, source: exp.Expr, inner: exp.Expr, outer: bool) -> tuple[Relation, Columns]:
     call = inner.this if isinstance(inner, exp.Table) else inner
     if isinstance(call, exp.Unnest | exp.Explode):
         lists = call.expressions if isinstance(call, exp.Unnest) else [call.this]
@@ -54,7 +54,7 @@ def _unnested(stage: Stage, source: exp.Expr, inner: exp.Expr, outer: bool) -> t
     name = alias.name if alias is not None else "unnest"
     offset = call.args.get("offset")
     unnested, item, position = unnest(
-        stage.context, stage.relation, stage.expr(items), name, given, offset, outer, source
+        scope.context, scope.relation, scope.expr(items), name, given, offset, outer, source
     )
     found: Columns = {(name.lower(), (given[0] if given else "unnest").lower()): item}
     if offset:
@@ -63,7 +63,7 @@ def _unnested(stage: Stage, source: exp.Expr, inner: exp.Expr, outer: bool) -> t
 
 
 def unnest(
-    context: Context,
+    context: BuildContext,
     relation: Relation,
     items: Expr,
     name: str,

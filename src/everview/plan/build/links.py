@@ -24,9 +24,9 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from everview.change.types import BIGINT, BOOLEAN
-from everview.plan.build import joins
-from everview.plan.build.context import Context, NoOperator, field_column
-from everview.plan.build.scopes import Stage, by_key
+from everview.plan.build import join_clauses
+from everview.plan.build.context import BuildContext, NoOperator, field_column
+from everview.plan.build.query_scopes import QueryScope, by_key
 from everview.plan.expressions import Expr, Field, of_field, operand, quoted
 from everview.plan.relations import Aggregate, Call, Equality, Join, JoinKind, Relation, Sort, Way
 from everview.sql.positions import START, position_of
@@ -44,7 +44,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Piece:
+class QueryPiece:
     """A query that has been built, and what ties it to the rows around it."""
 
     relation: Relation
@@ -65,13 +65,13 @@ class Piece:
         return tuple(dict.fromkeys(link.inner for link in self.links))
 
 
-def equalities(stage: Stage, piece: Piece, relation: Relation | None = None) -> tuple[Equality, ...]:
+def equalities(scope: QueryScope, piece: QueryPiece, relation: Relation | None = None) -> tuple[Equality, ...]:
     """The links as join keys."""
     found = []
     there = relation or piece.relation
     for link in piece.links:
-        made = joins.equality(
-            stage.context, stage.expr(link.outer), of_field(there.field(link.inner)), link.nulls_match
+        made = join_clauses.equality(
+            scope.context, scope.expr(link.outer), of_field(there.field(link.inner)), link.nulls_match
         )
         if made is None:
             raise NoOperator("a subquery linked by values of different types", link.outer)
@@ -79,57 +79,59 @@ def equalities(stage: Stage, piece: Piece, relation: Relation | None = None) -> 
     return tuple(found)
 
 
-def conditions(stage: Stage, piece: Piece) -> list[exp.Expr]:
+def conditions(scope: QueryScope, piece: QueryPiece) -> list[exp.Expr]:
     """Links and rest as conditions over the fields of both sides."""
     made: list[exp.Expr] = []
     for link in piece.links:
         compare = exp.NullSafeEQ if link.nulls_match else exp.EQ
-        made.append(compare(this=operand(stage.lower(link.outer)), expression=field_column(link.inner)))
-    return made + [stage.lower(condition) for condition in piece.rest]
+        made.append(compare(this=operand(scope.lower(link.outer)), expression=field_column(link.inner)))
+    return made + [scope.lower(condition) for condition in piece.rest]
 
 
-def attach(stage: Stage, piece: Piece, place: exp.Expr) -> list[str]:
-    """Join a piece with one row at most for each row of the stage; the texts of its outputs."""
+def attach(scope: QueryScope, piece: QueryPiece, place: exp.Expr) -> list[str]:
+    """Join a piece with one row at most for each row of the scope; the texts of its outputs."""
     if piece.rest:
         raise NoOperator("a subquery linked by more than equalities", place)
     relation = piece.relation
     assert set(relation.key) <= set(piece.linked)
     texts = [quoted(name) for name in piece.outputs]
     if piece.empty is not None and any(value != "NULL" for value in piece.empty):
-        mark = Field(stage.context.names.fresh("found"), BOOLEAN, nullable=False)
-        relation = stage.context.extended(relation, [(mark, Expr("TRUE", BOOLEAN))])
+        mark = Field(scope.context.names.fresh("found"), BOOLEAN, nullable=False)
+        relation = scope.context.extended(relation, [(mark, Expr("TRUE", BOOLEAN))])
         texts = [
             f"CASE WHEN {quoted(mark.name)} IS NULL THEN {value} ELSE {text} END" if value != "NULL" else text
             for text, value in zip(texts, piece.empty, strict=True)
         ]
-    stage.relation = Join(JoinKind.LEFT, stage.relation, relation, equalities(stage, piece, relation))
+    scope.relation = Join(JoinKind.LEFT, scope.relation, relation, equalities(scope, piece, relation))
     return texts
 
 
-def attach_rows(stage: Stage, piece: Piece, outer: bool, place: exp.Expr) -> list[str]:
+def attach_rows(scope: QueryScope, piece: QueryPiece, outer: bool, place: exp.Expr) -> list[str]:
     """Join a piece with any number of rows; the fields of its outputs."""
     if piece.empty is not None:
-        texts = attach(stage, piece, place)
-        made = stage.context.typed(texts, stage.relation)
-        fields = [Field(stage.context.names.fresh(name), e.type) for name, e in zip(piece.outputs, made, strict=True)]
+        texts = attach(scope, piece, place)
+        made = scope.context.typed(texts, scope.relation)
+        fields = [Field(scope.context.names.fresh(name), e.type) for name, e in zip(piece.outputs, made, strict=True)]
         if any(e.field is None for e in made):
-            stage.relation = stage.context.extended(stage.relation, list(zip(fields, made, strict=True)))
+            scope.relation = scope.context.extended(scope.relation, list(zip(fields, made, strict=True)))
             return [field.name for field in fields]
         return list(piece.outputs)
     kind = JoinKind.LEFT if outer else JoinKind.INNER
-    stage.relation = joins.join_on(stage.context, kind, stage.relation, piece.relation, conditions(stage, piece), place)
+    scope.relation = join_clauses.join_on(
+        scope.context, kind, scope.relation, piece.relation, conditions(scope, piece), place
+    )
     return list(piece.outputs)
 
 
-def value(stage: Stage, piece: Piece, place: exp.Expr) -> str:
+def value(scope: QueryScope, piece: QueryPiece, place: exp.Expr) -> str:
     """Join a piece of one column that stands for a value; the text of the value. Where the piece has
-    several rows for one row of the stage, evaluating the value for that row is an error."""
+    several rows for one row of the scope, evaluating the value for that row is an error."""
     if set(piece.relation.key) <= set(piece.linked):
-        (text,) = attach(stage, piece, place)
+        (text,) = attach(scope, piece, place)
         return text
     if piece.rest:
         raise NoOperator("a subquery linked by more than equalities", place)
-    context, relation = stage.context, piece.relation
+    context, relation = scope.context, piece.relation
     field = relation.field(piece.outputs[0])
     order = by_key(relation)
     first = Call(
@@ -142,13 +144,13 @@ def value(stage: Stage, piece: Piece, place: exp.Expr) -> str:
     groups = tuple((relation.field(name), of_field(relation.field(name))) for name in piece.linked)
     count = count_call(context.names.fresh("count"))
     grouped = replace(piece, relation=Aggregate(relation, groups, (first, count)))
-    row = stage.relation.key
-    found, total = attach(stage, replace(grouped, outputs=(first.field.name, count.field.name)), place)
+    row = scope.relation.key
+    found, total = attach(scope, replace(grouped, outputs=(first.field.name, count.field.name)), place)
     several = f"CAST({_several(context, place, total, row)} AS {field.type})"
     return f"CASE WHEN {total} > 1 THEN {several} ELSE {found} END"
 
 
-def _several(context: Context, place: exp.Expr, total: str, row: Sequence[str]) -> str:
+def _several(context: BuildContext, place: exp.Expr, total: str, row: Sequence[str]) -> str:
     """The error of a value that several rows claim. It tells of the row that asks for the value: so
     it is evaluated for rows that ask, and no rule moves it to where there are others."""
     at = position_of(place, context.text) or START
@@ -164,10 +166,12 @@ def count_call(name: str, argument: Expr | None = None) -> Call:
     return Call(Field(name, BIGINT, nullable=False), "count", (argument,) if argument else (), sql=sql, way=Way.SUM)
 
 
-def counted(stage: Stage, piece: Piece, more: tuple[str, ...] = (), argument: str | None = None) -> Piece:
+def counted(
+    scope: QueryScope, piece: QueryPiece, more: tuple[str, ...] = (), argument: str | None = None
+) -> QueryPiece:
     """How many rows the piece has for each set of linked values (and further fields); with an
     argument, also in how many of them it is not null."""
-    context, relation = stage.context, piece.relation
+    context, relation = scope.context, piece.relation
     fields = [relation.field(name) for name in dict.fromkeys((*piece.linked, *more))]
     renamed = {f.name: replace(f, name=context.names.fresh(f.name), hidden=False) for f in fields}
     calls = [count_call(context.names.fresh("count"))]
@@ -176,4 +180,4 @@ def counted(stage: Stage, piece: Piece, more: tuple[str, ...] = (), argument: st
     grouped = Aggregate(relation, tuple((renamed[f.name], of_field(f)) for f in fields), tuple(calls))
     links = tuple(replace(link, inner=renamed[link.inner].name) for link in piece.links)
     outputs = tuple(call.field.name for call in calls) + tuple(renamed[name].name for name in more)
-    return Piece(grouped, outputs, outputs, links, piece.rest)
+    return QueryPiece(grouped, outputs, outputs, links, piece.rest)

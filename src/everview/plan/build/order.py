@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from everview.plan.build.context import NoOperator
-from everview.plan.build.scopes import Stage, by_key, ordered
+from everview.plan.build.query_scopes import QueryScope, by_key, ordered
 from everview.plan.expressions import of_field
 from everview.plan.relations import Sort, TopK
 
@@ -38,16 +38,16 @@ def named(order: exp.Expr | None, names: Mapping[str, exp.Expr], positions: Sequ
     return exp.Order(expressions=parts)
 
 
-def limited(stage: Stage, query: exp.Expr, order: exp.Order, partition: Sequence[str]) -> tuple[Sort, ...]:
-    """The stage cut to LIMIT and OFFSET (for each set of values of some fields); the order it has."""
-    sorts = stage.sorts(order)
+def limited(scope: QueryScope, query: exp.Expr, order: exp.Order, partition: Sequence[str]) -> tuple[Sort, ...]:
+    """The scope cut to LIMIT and OFFSET (for each set of values of some fields); the order it has."""
+    sorts = scope.sorts(order)
     limit, ties = limit_of(query)
     offset = query.args.get("offset")
     skip = _number(offset.expression) if offset is not None else 0
     if limit is not None or skip:
-        relation = stage.relation
+        relation = scope.relation
         fields = tuple(of_field(relation.field(name)) for name in partition)
-        stage.relation = TopK(relation, fields, sorts if ties else by_key(relation, sorts), limit, skip or 0, ties)
+        scope.relation = TopK(relation, fields, sorts if ties else by_key(relation, sorts), limit, skip or 0, ties)
     return sorts
 
 

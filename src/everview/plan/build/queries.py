@@ -10,15 +10,15 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from everview.plan.build import reevaluate, select, sets, sources
-from everview.plan.build.context import Context, NoOperator
-from everview.plan.build.links import Piece
-from everview.plan.build.scopes import free_columns
+from everview.plan.build import from_clause, reevaluate, select, set_operations
+from everview.plan.build.context import BuildContext, NoOperator
+from everview.plan.build.links import QueryPiece
+from everview.plan.build.query_scopes import free_columns
 from everview.plan.expressions import of_field
 from everview.plan.relations import project
 
 
-def build_query(context: Context, query: exp.Expr, alias: str | None, needed: bool = True) -> Piece:
+def build_query(context: BuildContext, query: exp.Expr, alias: str | None, needed: bool = True) -> QueryPiece:
     """A query as a relation. The root has no alias; where ``needed`` is false only the existence of
     rows matters. Types that no table can hold may occur on the way to columns that one can."""
     names, notices = context.names.mark(), len(context.notices)
@@ -39,7 +39,7 @@ _PARTS = frozenset(
 """What a query consists of, as far as operators go. What else one has is not left out: it has no operator."""
 
 
-def _built(context: Context, query: exp.Expr, alias: str | None, needed: bool) -> Piece:
+def _built(context: BuildContext, query: exp.Expr, alias: str | None, needed: bool) -> QueryPiece:
     with_ = query.args.get("with_")
     if with_ is not None:
         return _with(context, query, with_, alias, needed)
@@ -56,13 +56,13 @@ def _built(context: Context, query: exp.Expr, alias: str | None, needed: bool) -
     if isinstance(query, exp.Select):
         return select.build_select(context, query, alias, needed)
     if isinstance(query, exp.SetOperation):
-        return sets.build_set(context, query, alias)
+        return set_operations.build_set(context, query, alias)
     if isinstance(query, exp.Values | exp.Table):
         return _rows(context, query, alias)
     raise NoOperator("a query of this form", query)
 
 
-def _with(context: Context, query: exp.Expr, with_: exp.Expr, alias: str | None, needed: bool) -> Piece:
+def _with(context: BuildContext, query: exp.Expr, with_: exp.Expr, alias: str | None, needed: bool) -> QueryPiece:
     """WITH names are expanded where they are used."""
     if with_.args.get("recursive") and any(_names_itself(cte) for cte in with_.expressions):
         raise NoOperator("a recursive query", with_)
@@ -81,7 +81,7 @@ def _names_itself(cte: exp.Expr) -> bool:
     return any(table.name.lower() == cte.alias.lower() for table in cte.this.find_all(exp.Table))
 
 
-def _named(cte: exp.Expr, context: Context) -> exp.Expr:
+def _named(cte: exp.Expr, context: BuildContext) -> exp.Expr:
     """The query of a name, with names before it expanded, and its columns as the name calls them."""
     query: exp.Expr = cte.this.copy()
     for table in list(query.find_all(exp.Table)):
@@ -97,12 +97,12 @@ def _named(cte: exp.Expr, context: Context) -> exp.Expr:
     return query
 
 
-def _rows(context: Context, query: exp.Expr, alias: str | None) -> Piece:
-    relation, columns = sources.build_source(context, query)
+def _rows(context: BuildContext, query: exp.Expr, alias: str | None) -> QueryPiece:
+    relation, columns = from_clause.build_source(context, query)
     if alias is not None:
-        return Piece(relation, tuple(columns.values()), tuple(name for _, name in columns))
+        return QueryPiece(relation, tuple(columns.values()), tuple(name for _, name in columns))
     fields = [relation.field(name) for name in columns.values()]
     outputs = [replace(field, name=name) for field, (_, name) in zip(fields, columns, strict=True)]
     relation = project(relation, [(output, of_field(field)) for output, field in zip(outputs, fields, strict=True)])
     names = tuple(field.name for field in outputs)
-    return Piece(relation, names, names)
+    return QueryPiece(relation, names, names)

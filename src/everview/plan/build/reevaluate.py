@@ -10,16 +10,16 @@ from sqlglot import exp
 
 from everview.change.types import BIGINT, Type
 from everview.errors import SqlTypeError
-from everview.plan.build import sources
-from everview.plan.build.context import Context, NoOperator, text_of
-from everview.plan.build.links import Piece
+from everview.plan.build import from_clause
+from everview.plan.build.context import BuildContext, NoOperator, text_of
+from everview.plan.build.links import QueryPiece
 from everview.plan.expressions import Field, parsed, quoted
-from everview.plan.relations import Reevaluate, Rows, Scan
+from everview.plan.relations import QueryRows, Reevaluate, Scan
 from everview.sql.as_of import refuse_endless_join
 from everview.sql.typer import Failure
 
 
-def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator) -> Piece:
+def whole(context: BuildContext, query: exp.Expr, alias: str | None, why: NoOperator) -> QueryPiece:
     """The query as one re-evaluation."""
     refuse_endless_join(query, context.text)
     text, inputs = over_inputs(context, query)
@@ -38,14 +38,14 @@ def whole(context: Context, query: exp.Expr, alias: str | None, why: NoOperator)
     rounds = context.rounds if recursive else 0
     if not inputs:
         number = Field(context.names.fresh("row"), BIGINT, nullable=False, hidden=True)
-        return Piece(Rows(text, fields, number, rounds), shown, names)
+        return QueryPiece(QueryRows(text, fields, number, rounds), shown, names)
     copy = Field(context.names.fresh("copy"), BIGINT, nullable=False, hidden=True)
     context.noticed(why, "every change re-evaluates the query as a whole")
     numbered = _numbered(text, fields, copy)
     relation = Reevaluate(
         tuple(inputs), numbered, (*fields, copy), (*shown, copy.name), reason=why.construct, rounds=rounds
     )
-    return Piece(relation, shown, names)
+    return QueryPiece(relation, shown, names)
 
 
 def _numbered(text: str, fields: tuple[Field, ...], copy: Field) -> str:
@@ -60,7 +60,7 @@ def _columns(scan: Scan) -> list[tuple[str, Type]]:
     return [(field.name, field.type) for field in scan.fields]
 
 
-def over_inputs(context: Context, query: exp.Expr) -> tuple[str, list[Scan]]:
+def over_inputs(context: BuildContext, query: exp.Expr) -> tuple[str, list[Scan]]:
     """The text of a query over in0, in1, …, and what those are: one for each table it reads."""
     inputs: dict[str, Scan] = {}
 
@@ -74,7 +74,7 @@ def over_inputs(context: Context, query: exp.Expr) -> tuple[str, list[Scan]]:
                 inner: exp.Expr = change(context.named[name].copy(), own)
             else:
                 if name not in inputs:
-                    inputs[name] = sources.scan(context, exp.to_table(table.name))
+                    inputs[name] = from_clause.scan(context, exp.to_table(table.name))
                 inner = _renamed(inputs[name], list(inputs).index(name))
             alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
             replacement = exp.Subquery(this=inner, alias=alias.copy())

@@ -20,24 +20,24 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from everview.plan.build import around, groups, joins, links
+from everview.plan.build import around, group_by, join_clauses, links
 from everview.plan.build.context import NoOperator, field_column, nullable, text_of
-from everview.plan.build.links import Piece
-from everview.plan.build.scopes import Stage, has_query
+from everview.plan.build.links import QueryPiece
+from everview.plan.build.query_scopes import QueryScope, has_query
 from everview.plan.expressions import Field, of_field, operand, parsed, quoted
 from everview.plan.relations import Aggregate, Call, Equality, Join, JoinKind, Way
 
 
-def keep(stage: Stage, condition: exp.Expr) -> None:
+def keep(scope: QueryScope, condition: exp.Expr) -> None:
     """Keep the rows for which a condition with subqueries holds."""
     bare, negated = _plainer(condition.unnest()), False
     while isinstance(bare, exp.Not):
         bare, negated = _plainer(bare.this.unnest()), not negated
-    if isinstance(bare, exp.Exists) and _keep_existing(stage, bare, negated):
+    if isinstance(bare, exp.Exists) and _keep_existing(scope, bare, negated):
         return
-    if isinstance(bare, exp.In) and bare.args.get("query") and _keep_members(stage, bare, negated):
+    if isinstance(bare, exp.In) and bare.args.get("query") and _keep_members(scope, bare, negated):
         return
-    stage.keep(absorbed(stage, condition))
+    scope.keep(absorbed(scope, condition))
 
 
 def _plainer(node: exp.Expr) -> exp.Expr:
@@ -54,7 +54,9 @@ def _plainer(node: exp.Expr) -> exp.Expr:
 def _is_one_row(query: exp.Expr) -> bool:
     """Whether a query has one row whatever it reads: an aggregate of everything."""
     more = ("group", "having", "qualify", "limit", "offset", "with_")
-    return isinstance(query, exp.Select) and groups.is_grouped(query) and not any(query.args.get(part) for part in more)
+    return (
+        isinstance(query, exp.Select) and group_by.is_grouped(query) and not any(query.args.get(part) for part in more)
+    )
 
 
 def _query(node: exp.Expr) -> exp.Expr:
@@ -65,45 +67,45 @@ def _query(node: exp.Expr) -> exp.Expr:
     return found
 
 
-def _keep_existing(stage: Stage, node: exp.Exists, negated: bool) -> bool:
-    piece = around.linked(stage, _query(node), needed=False, plain=False)
+def _keep_existing(scope: QueryScope, node: exp.Exists, negated: bool) -> bool:
+    piece = around.linked(scope, _query(node), needed=False, plain=False)
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
     if piece.empty is not None:  # an aggregate of everything has a row always
-        stage.keep(exp.Boolean(this=not negated))
+        scope.keep(exp.Boolean(this=not negated))
     elif not piece.links and not piece.rest:
-        test = _exists(stage, piece, node)
-        stage.keep(parsed(f"NOT {test}" if negated else test).copy())
+        test = _exists(scope, piece, node)
+        scope.keep(parsed(f"NOT {test}" if negated else test).copy())
     else:
-        stage.relation = joins.join_on(
-            stage.context, kind, stage.relation, piece.relation, links.conditions(stage, piece), node
+        scope.relation = join_clauses.join_on(
+            scope.context, kind, scope.relation, piece.relation, links.conditions(scope, piece), node
         )
     return True
 
 
-def _keep_members(stage: Stage, node: exp.In, negated: bool) -> bool:
+def _keep_members(scope: QueryScope, node: exp.In, negated: bool) -> bool:
     sides = _sides(node)
     if any(has_query(side) for side in sides):
         return False
-    piece = around.linked(stage, _query(node), plain=negated)
+    piece = around.linked(scope, _query(node), plain=negated)
     if len(piece.outputs) != len(sides):
         raise NoOperator("IN of rows of this form", node)
     if piece.empty is not None and (negated or any(value != "NULL" for value in piece.empty)):
         raise NoOperator("IN of an aggregate", node)
-    values = stage.exprs(sides)
+    values = scope.exprs(sides)
     pairs = list(zip(values, piece.outputs, strict=True))
-    if negated and any(nullable(v, stage.relation) or piece.relation.field(o).nullable for v, o in pairs):
+    if negated and any(nullable(v, scope.relation) or piece.relation.field(o).nullable for v, o in pairs):
         if len(pairs) > 1 or piece.rest:
             raise NoOperator("NOT IN with nulls", node)
         ((value, output),) = pairs
-        total, filled = links.attach(stage, links.counted(stage, piece, argument=output), node)
+        total, filled = links.attach(scope, links.counted(scope, piece, argument=output), node)
         test = f"COALESCE({total}, 0) = 0 OR (NOT {value.sql} IS NULL AND {filled} = {total})"
-        stage.keep(parsed(test).copy())
+        scope.keep(parsed(test).copy())
     compared: list[exp.Expr] = [
         exp.EQ(this=operand(parsed(value.sql)), expression=field_column(output)) for value, output in pairs
     ]
     kind = JoinKind.ANTI if negated else JoinKind.SEMI
-    stage.relation = joins.join_on(
-        stage.context, kind, stage.relation, piece.relation, [*compared, *links.conditions(stage, piece)], node
+    scope.relation = join_clauses.join_on(
+        scope.context, kind, scope.relation, piece.relation, [*compared, *links.conditions(scope, piece)], node
     )
     return True
 
@@ -113,20 +115,20 @@ def _sides(node: exp.In) -> list[exp.Expr]:
     return list(side.expressions) if isinstance(side, exp.Tuple) else [side]
 
 
-def absorb_within(stage: Stage, node: exp.Expr) -> None:
+def absorb_within(scope: QueryScope, node: exp.Expr) -> None:
     """Replace the subqueries inside a node, in place."""
     for part in list(node.iter_expressions()):
         if has_query(part):
-            part.replace(absorbed(stage, part))
+            part.replace(absorbed(scope, part))
 
 
-def absorbed(stage: Stage, tree: exp.Expr) -> exp.Expr:
-    """The tree with its subqueries replaced by expressions over fields of the stage."""
+def absorbed(scope: QueryScope, tree: exp.Expr) -> exp.Expr:
+    """The tree with its subqueries replaced by expressions over fields of the scope."""
     if not has_query(tree):
         return tree
     holder = exp.Paren(this=tree.copy())
     while (found := _first(holder)) is not None:
-        found.replace(exp.Paren(this=parsed(_value(stage, found)).copy()))
+        found.replace(exp.Paren(this=parsed(_value(scope, found)).copy()))
     return holder.this.unnest() if isinstance(holder.this, exp.Paren) else holder.this
 
 
@@ -151,55 +153,55 @@ def _first(node: exp.Expr) -> exp.Expr | None:
     return None
 
 
-def _value(stage: Stage, node: exp.Expr) -> str:
+def _value(scope: QueryScope, node: exp.Expr) -> str:
     """The text of an expression that stands for a subquery, once joined."""
     plainer = _plainer(node)
     if isinstance(plainer, exp.Not | exp.EQ) and plainer is not node:
-        return text_of(stage.lower(absorbed(stage, plainer)))
+        return text_of(scope.lower(absorbed(scope, plainer)))
     if isinstance(node, exp.Exists):
-        piece = around.linked(stage, _query(node), needed=False)
-        return _exists(stage, piece, node) if piece.empty is None else "TRUE"
+        piece = around.linked(scope, _query(node), needed=False)
+        return _exists(scope, piece, node) if piece.empty is None else "TRUE"
     if isinstance(plainer, exp.In):
-        return _member(stage, plainer)
+        return _member(scope, plainer)
     if isinstance(node, exp.Binary):
-        return _compared(stage, node)
-    piece = around.linked(stage, _query(node) if _is_bare(node) else node)
+        return _compared(scope, node)
+    piece = around.linked(scope, _query(node) if _is_bare(node) else node)
     if len(piece.outputs) != 1:
         raise NoOperator("a subquery of several columns as a value", node)
-    return links.value(stage, piece, node)
+    return links.value(scope, piece, node)
 
 
 def _is_bare(node: exp.Expr) -> bool:
     return not any(node.args.get(part) for part in ("order", "limit", "offset", "with_"))
 
 
-def _exists(stage: Stage, piece: Piece, node: exp.Expr) -> str:
-    (total,) = links.attach(stage, links.counted(stage, piece), node)
+def _exists(scope: QueryScope, piece: QueryPiece, node: exp.Expr) -> str:
+    (total,) = links.attach(scope, links.counted(scope, piece), node)
     return f"(COALESCE({total}, 0) > 0)"
 
 
-def _member(stage: Stage, node: exp.In) -> str:
+def _member(scope: QueryScope, node: exp.In) -> str:
     """``x IN (…)`` with its three answers."""
     sides = _sides(node)
     if len(sides) != 1 or has_query(sides[0]):
         raise NoOperator("IN of rows in this place", node)
-    piece = around.linked(stage, _query(node))
+    piece = around.linked(scope, _query(node))
     if piece.empty is not None or piece.rest:
         raise NoOperator("IN of a subquery linked in this way", node)
-    value = stage.expr(sides[0])
+    value = scope.expr(sides[0])
     (output,) = piece.outputs
-    made = joins.equality(stage.context, value, of_field(piece.relation.field(output)))
+    made = join_clauses.equality(scope.context, value, of_field(piece.relation.field(output)))
     if made is None:
         raise NoOperator("IN of values of different types", node)
     if made.right.field is None:  # members are counted as what they are compared as
-        member = Field(stage.context.names.fresh("member"), made.right.type)
-        piece = replace(piece, relation=stage.context.extended(piece.relation, [(member, made.right)]))
+        member = Field(scope.context.names.fresh("member"), made.right.type)
+        piece = replace(piece, relation=scope.context.extended(piece.relation, [(member, made.right)]))
         output = member.name
-    total, filled = links.attach(stage, links.counted(stage, piece, argument=output), node)
-    matches = links.counted(stage, piece, more=(output,))
+    total, filled = links.attach(scope, links.counted(scope, piece, argument=output), node)
+    matches = links.counted(scope, piece, more=(output,))
     count, same = matches.outputs
-    keys = (*links.equalities(stage, matches), Equality(made.left, of_field(matches.relation.field(same))))
-    stage.relation = Join(JoinKind.LEFT, stage.relation, matches.relation, keys)
+    keys = (*links.equalities(scope, matches), Equality(made.left, of_field(matches.relation.field(same))))
+    scope.relation = Join(JoinKind.LEFT, scope.relation, matches.relation, keys)
     return (
         f"CASE WHEN NOT {quoted(count)} IS NULL THEN TRUE WHEN COALESCE({total}, 0) = 0 THEN FALSE "
         f"WHEN ({value.sql}) IS NULL OR {filled} < {total} THEN NULL ELSE FALSE END"
@@ -210,24 +212,24 @@ _ANY_OF = {exp.GT: ("min",), exp.GTE: ("min",), exp.LT: ("max",), exp.LTE: ("max
 _ALL_OF = {exp.GT: ("max",), exp.GTE: ("max",), exp.LT: ("min",), exp.LTE: ("min",), exp.EQ: ("min", "max")}
 
 
-def _compared(stage: Stage, node: exp.Binary) -> str:
+def _compared(scope: QueryScope, node: exp.Binary) -> str:
     """``x > ANY (…)`` and ``x > ALL (…)`` by the least and the greatest value, ``x = ALL (…)`` by both;
     ``x <> ANY (…)`` is its opposite."""
     every = isinstance(node.expression, exp.All)
     if isinstance(node, exp.NEQ) and not every:
         opposite = exp.EQ(this=node.this.copy(), expression=exp.All(this=node.expression.this.copy()))
-        return f"NOT ({_compared(stage, opposite)})"
+        return f"NOT ({_compared(scope, opposite)})"
     ends = (_ALL_OF if every else _ANY_OF).get(type(node))
     if ends is None or has_query(node.this):
         raise NoOperator("a comparison with ANY or ALL of this form", node)
-    piece = around.linked(stage, _query(node.expression))
+    piece = around.linked(scope, _query(node.expression))
     if piece.empty is not None or piece.rest or len(piece.outputs) != 1:
         raise NoOperator("a comparison with ANY or ALL of a subquery of this form", node)
-    context = stage.context
+    context = scope.context
     field = piece.relation.field(piece.outputs[0])
     if not field.type.is_scalar:
         raise NoOperator("a comparison of lists or structs with ANY or ALL of a subquery", node)
-    counts = links.counted(stage, piece, argument=field.name)
+    counts = links.counted(scope, piece, argument=field.name)
     assert isinstance(counts.relation, Aggregate)
     bounds = tuple(
         Call(
@@ -242,8 +244,8 @@ def _compared(stage: Stage, node: exp.Binary) -> str:
     grouped = replace(counts.relation, calls=(*counts.relation.calls, *bounds))
     names = tuple(bound.field.name for bound in bounds)
     counts = replace(counts, relation=grouped, outputs=(*counts.outputs, *names))
-    total, filled, *found = links.attach(stage, counts, node)
-    tests = [type(node)(this=operand(stage.lower(node.this)), expression=parsed(end).copy()) for end in found]
+    total, filled, *found = links.attach(scope, counts, node)
+    tests = [type(node)(this=operand(scope.lower(node.this)), expression=parsed(end).copy()) for end in found]
     test = text_of(exp.and_(*tests, copy=False))
     empty, decided, then = ("TRUE", f"NOT ({test})", "FALSE") if every else ("FALSE", test, "TRUE")
     unless = "TRUE" if every else "FALSE"

@@ -13,18 +13,18 @@ from sqlglot import exp
 
 from everview.change.types import BIGINT
 from everview.plan.build import Built
-from everview.plan.build.context import Context, Notice, Typer
-from everview.plan.build.sources import scan
+from everview.plan.build.context import BuildContext, Notice, QueryTyper
+from everview.plan.build.from_clause import scan
 from everview.plan.expressions import Field, quoted
-from everview.plan.relations import Reevaluate, Relation, Rows, Scan
+from everview.plan.relations import QueryRows, Reevaluate, Relation, Scan
 from everview.sql.positions import position
 from everview.sql.words import INPUT, Worded
 
 
-def verbatim(query: Worded, typer: Typer, text: str, start: int, reason: str) -> Built:
+def verbatim(query: Worded, typer: QueryTyper, text: str, start: int, reason: str) -> Built:
     """The relation of a query that stands in ``text`` from ``start`` on; ``reason`` says why its own words
     are kept."""
-    context = Context(typer, {source.name.lower(): source for source in query.uses}, text)
+    context = BuildContext(typer, {source.name.lower(): source for source in query.uses}, text)
     columns = tuple(Field(context.names.fresh(name), kind) for name, kind in query.columns)
     scans = {source.name: scan(context, exp.to_table(quoted(source.name))) for source in query.uses}
     inputs = {name: _renamed(found, number) for number, (name, found) in enumerate(scans.items())}
@@ -34,7 +34,7 @@ def verbatim(query: Worded, typer: Typer, text: str, start: int, reason: str) ->
     relation: Relation
     if not scans:
         number = Field(context.names.fresh("row"), BIGINT, nullable=False, hidden=True)
-        relation = Rows(f"SELECT {shown} FROM ({rows})", columns, number)
+        relation = QueryRows(f"SELECT {shown} FROM ({rows})", columns, number)
         return Built(relation, columns, (), ())
     copy = Field(context.names.fresh("copy"), BIGINT, nullable=False, hidden=True)
     numbered = f"row_number() OVER (PARTITION BY {', '.join(places)}) AS {quoted(copy.name)}"

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.plan.build import calls, subqueries
+from everview.plan.build import function_calls, subqueries
 from everview.plan.build.context import NoOperator, field_column, text_of
 from everview.plan.build.links import Link
-from everview.plan.build.scopes import Stage, as_sort, ordered
+from everview.plan.build.query_scopes import QueryScope, as_sort, ordered
 from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr, Field, of_field, parsed, written
 from everview.plan.relations import Call, Relation, Window
@@ -29,34 +29,34 @@ _PICKED = frozenset({"first_value", "last_value", "nth_value"})
 
 
 @dataclass(frozen=True)
-class _Call:
+class _WindowCall:
     text: str
     partition: tuple[Expr, ...]
     call: Call
 
 
-def build_windows(stage: Stage, nodes: Sequence[exp.Window], links: Sequence[Link]) -> None:
-    """Compute window functions; the stage knows them afterwards."""
+def build_windows(scope: QueryScope, nodes: Sequence[exp.Window], links: Sequence[Link]) -> None:
+    """Compute window functions; the scope knows them afterwards."""
     for node in nodes:
-        subqueries.absorb_within(stage, node)
-    made: dict[str, _Call] = {}
+        subqueries.absorb_within(scope, node)
+    made: dict[str, _WindowCall] = {}
     for node in nodes:
-        tree = stage.lower(node)
+        tree = scope.lower(node)
         text = text_of(tree)
-        if text not in made and text not in stage.known:
-            made[text] = _call(stage, tree, text, links)
+        if text not in made and text not in scope.known:
+            made[text] = _call(scope, tree, text, links)
     partitions = dict.fromkeys(one.partition for one in made.values())
     for partition in partitions:
         own = [one for one in made.values() if one.partition == partition]
-        stage.relation = Window(stage.relation, partition, tuple(one.call for one in own))
-    stage.known.update({one.text: one.call.field.name for one in made.values()})
+        scope.relation = Window(scope.relation, partition, tuple(one.call for one in own))
+    scope.known.update({one.text: one.call.field.name for one in made.values()})
 
 
-def _call(stage: Stage, tree: exp.Expr, text: str, links: Sequence[Link]) -> _Call:
-    context, relation = stage.context, stage.relation
+def _call(scope: QueryScope, tree: exp.Expr, text: str, links: Sequence[Link]) -> _WindowCall:
+    context, relation = scope.context, scope.relation
     if any(isinstance(part, exp.Window) for part in tree.this.walk()):
         raise NoOperator("a window function inside a window function", tree)
-    function = calls.function_of(tree.this)
+    function = function_calls.function_of(tree.this)
     settled = _settled(tree, function, relation)
     linked = [field_column(link.inner) for link in links]
     by = [*(settled.args.get("partition_by") or ()), *linked]
@@ -75,7 +75,7 @@ def _call(stage: Stage, tree: exp.Expr, text: str, links: Sequence[Link]) -> _Ca
         nullable=function not in {*_PEERS, *_ONE_BY_ONE} or function in ("lag", "lead"),
     )
     arguments = tuple(of_field(relation.field(name)) for name in fields)
-    return _Call(text, partition, Call(field, function, arguments, order=sorts, sql=sql))
+    return _WindowCall(text, partition, Call(field, function, arguments, order=sorts, sql=sql))
 
 
 def _settled(tree: exp.Expr, function: str, relation: Relation) -> exp.Expr:
@@ -95,7 +95,7 @@ def _settled(tree: exp.Expr, function: str, relation: Relation) -> exp.Expr:
     if function in _ONE_BY_ONE or (spec is not None and frame == "ROWS" and not spec.args.get("exclude")):
         tree.set("order", exp.Order(expressions=[*(order.expressions if order else ()), *more]))
     elif (
-        (function in _PICKED or function in calls.OPEN)
+        (function in _PICKED or function in function_calls.OPEN)
         and isinstance(tree.this, exp.Func)
         and not tree.this.find(exp.Order, exp.Distinct)
     ):

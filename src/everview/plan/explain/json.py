@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from everview.plan.explain.part import Part, part_of
+from everview.plan.explain.excerpt import PlanExcerpt, part_of
 from everview.plan.maintenance import Cost, MaintenancePlan, Step, costs, notices
-from everview.plan.maintenance.names import pretty
+from everview.plan.maintenance.column_names import pretty
 from everview.plan.maintenance.recorded import encoded
 
 FORMAT = 1
@@ -43,11 +43,11 @@ def explain_json(
     }
 
 
-def _step(part: Part, step: Step) -> dict[str, Any]:
+def _step(part: PlanExcerpt, step: Step) -> dict[str, Any]:
     return {
         "number": part.numbers[step.fingerprint],
         "fingerprint": step.fingerprint,
-        "operator": step.operator.value,
+        "operator": step.operator.name,
         "title": step.title,
         "inputs": [
             {"step": part.numbers[one.step], "key": None if one.key is None else [pretty(sql) for sql in one.key]}
@@ -60,7 +60,7 @@ def _step(part: Part, step: Step) -> dict[str, Any]:
     }
 
 
-def _views(part: Part, names: Sequence[str], validated: Mapping[str, str]) -> list[dict[str, Any]]:
+def _views(part: PlanExcerpt, names: Sequence[str], validated: Mapping[str, str]) -> list[dict[str, Any]]:
     """Views of one family cost the same."""
     paid = [_cost(cost) for cost in costs(part.plan, names[0])]
     said = list(notices(part.plan, names[0]))

@@ -10,10 +10,18 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from everview.plan.explain.layout import Band, Drawing, Line, Node, arranged
-from everview.plan.explain.part import Part, listed, part_of
-from everview.plan.maintenance import MaintenancePlan, Operator, Step
-from everview.plan.maintenance.names import pretty
+from everview.plan.explain.excerpt import PlanExcerpt, listed, part_of
+from everview.plan.explain.svg_layout import Band, Drawing, Line, Node, arranged
+from everview.plan.maintenance import MaintenancePlan, Step
+from everview.plan.maintenance.column_names import pretty
+from everview.plan.maintenance.operator_definitions import (
+    DeltaOperator,
+    GroupReevaluationOperator,
+    IndexOperator,
+    ReevaluationOperator,
+    RowsOperator,
+    ViewOperator,
+)
 
 _LETTER = 6.65
 """The width of a letter of the fixed-width font at 11 pixels."""
@@ -25,12 +33,12 @@ _ROWS = 4
 _TAG = 30
 
 _COLOURS = {
-    Operator.DELTA: "#dbe7f5",
-    Operator.ROWS: "#dbe7f5",
-    Operator.VIEW: "#d8efdc",
-    Operator.INDEX: "#d8efdc",
-    Operator.REEVALUATION: "#f8dfd6",
-    Operator.GROUP_REEVALUATION: "#f8dfd6",
+    DeltaOperator: "#dbe7f5",
+    RowsOperator: "#dbe7f5",
+    ViewOperator: "#d8efdc",
+    IndexOperator: "#d8efdc",
+    ReevaluationOperator: "#f8dfd6",
+    GroupReevaluationOperator: "#f8dfd6",
 }
 
 
@@ -72,10 +80,10 @@ def explain_svg(plan: MaintenancePlan, views: Sequence[str] | None = None) -> st
 class _Card:
     """A step: operator, title, what it keeps, who shares it."""
 
-    def __init__(self, part: Part, step: Step) -> None:
-        self.colour = _COLOURS.get(step.operator, "#ffffff")
+    def __init__(self, part: PlanExcerpt, step: Step) -> None:
+        self.colour = _COLOURS.get(type(step.operator), "#ffffff")
         number = part.numbers[step.fingerprint]
-        self.head = f"{number} {step.operator.value}"
+        self.head = f"{number} {step.operator.name}"
         if step.members > 1:
             self.head += f" × {step.members:,}"
         self.rows = _wrapped(_NAMED.sub("…", step.title), _ROWS)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from everview.plan.explain.part import Part, listed, part_of
+from everview.plan.explain.excerpt import PlanExcerpt, listed, part_of
 from everview.plan.maintenance import MaintenancePlan, Shape, State, Step, costs, notices
-from everview.plan.maintenance.names import pretty
+from everview.plan.maintenance.column_names import pretty
 
 
 def explain_text(
@@ -21,7 +21,7 @@ def explain_text(
     return "\n".join([*_summary(part), *_zones(part), *_views(part, validated or {})]) + "\n"
 
 
-def _summary(part: Part) -> Iterator[str]:
+def _summary(part: PlanExcerpt) -> Iterator[str]:
     shuffles = max((zone.stage for _, zone, _ in part.zones), default=1) - 1
     yield (
         f"{_many(len(part.views), 'view')}, {_many(len(part.steps), 'step')}, "
@@ -33,20 +33,20 @@ def _summary(part: Part) -> Iterator[str]:
             yield f"{family.title}: {listed(family.views)}"
 
 
-def _zones(part: Part) -> Iterator[str]:
+def _zones(part: PlanExcerpt) -> Iterator[str]:
     for number, zone, steps in part.zones:
         yield f"zone {number}, stage {zone.stage}, by {', '.join(zone.key) or 'one key'}"
         for step in steps:
             yield from _step(part, step)
 
 
-def _step(part: Part, step: Step) -> Iterator[str]:
+def _step(part: PlanExcerpt, step: Step) -> Iterator[str]:
     sources = [
         f"{part.numbers[one.step]}" + ("" if one.key is None else f" by {', '.join(map(pretty, one.key)) or 'one key'}")
         for one in step.inputs
     ]
     origin = f"  ← {'; '.join(sources)}" if sources else ""
-    yield f"  {part.numbers[step.fingerprint]} {step.operator.value} {step.title}{origin}"
+    yield f"  {part.numbers[step.fingerprint]} {step.operator.name} {step.title}{origin}"
     if step.members > 1:
         yield f"      for {step.members:,} members"
     for state in step.states:
@@ -65,7 +65,7 @@ def _held(state: State) -> str:
     return f"({key}) → rows ({fields})" + (f" ordered by ({order})" if order else "")
 
 
-def _views(part: Part, validated: Mapping[str, str]) -> Iterator[str]:
+def _views(part: PlanExcerpt, validated: Mapping[str, str]) -> Iterator[str]:
     for names in part.alike():
         view = part.plan.view(names[0])
         yield f"view {listed(names)}"

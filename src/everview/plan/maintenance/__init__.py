@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from everview.plan.maintenance.costs import Amount, Change, Cost, costs, notices
-from everview.plan.maintenance.difference import Difference, difference
-from everview.plan.maintenance.evolution import continued, restricted
+from everview.plan.maintenance.evolution import PlanDifference, continued, difference, restricted
 from everview.plan.maintenance.group import ViewInput, plan_group
 from everview.plan.maintenance.model import (
     Constants,
     Family,
     Input,
     MaintenancePlan,
-    Operator,
     PlannedView,
     ReadOrder,
     Role,
@@ -28,11 +26,10 @@ __all__ = [
     "Change",
     "Constants",
     "Cost",
-    "Difference",
     "Family",
     "Input",
     "MaintenancePlan",
-    "Operator",
+    "PlanDifference",
     "PlannedView",
     "ReadOrder",
     "Role",

@@ -18,10 +18,20 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from everview.plan.maintenance.model import MaintenancePlan, Operator, Role, Step
+from everview.plan.maintenance.model import MaintenancePlan, Role, Step
+from everview.plan.maintenance.operator_definitions import (
+    AggregateOperator,
+    ExpandOperator,
+    GroupReevaluationOperator,
+    JoinOperator,
+    ReevaluationOperator,
+    TopKOperator,
+    UnnestOperator,
+    WindowOperator,
+)
 
-_WHOLE = (Operator.GROUP_REEVALUATION, Operator.WINDOW, Operator.REEVALUATION)
-_FANNED = (Operator.WINDOW, Operator.TOP_K, Operator.REEVALUATION, Operator.UNNEST)
+_WHOLE = (GroupReevaluationOperator, WindowOperator, ReevaluationOperator)
+_FANNED = (JoinOperator, WindowOperator, TopKOperator, ReevaluationOperator, UnnestOperator)
 
 
 class Change(enum.Enum):
@@ -96,11 +106,11 @@ def _cost(plan: MaintenancePlan, steps: Iterable[Step], source: str, table: str,
         for state in step.states:
             writes += found
             reads += NOTHING if state.role in (Role.VIEW, Role.INDEX) else found
-        if step.operator is Operator.JOIN:
+        if isinstance(step.operator, JoinOperator):
             reads += found
-        if step.operator in _WHOLE or step.operator is Operator.TOP_K:
+        if isinstance(step.operator, (*_WHOLE, TopKOperator)):
             reads += found
-        if step.operator in _WHOLE:
+        if isinstance(step.operator, _WHOLE):
             whole += [state.name for one in step.inputs for state in plan.step(one.step).states]
         flow[step.fingerprint] = _leaving(step, found)
     return Cost(table, change, reads, writes, shuffles, tuple(dict.fromkeys(whole)))
@@ -121,27 +131,25 @@ def _arriving(step: Step, flow: dict[str, Amount], split: set[str], change: Chan
         arrived.append(found)
     if not arrived:
         return None
-    if step.operator is Operator.AGGREGATE:  # its parts saw changes of the same groups
+    if isinstance(step.operator, AggregateOperator):  # its parts saw changes of the same groups
         return max(arrived, key=lambda one: (one.per_match, one.fixed))
     return sum(arrived, NOTHING)
 
 
 def _leaving(step: Step, touched: Amount) -> Amount:
-    if step.operator is Operator.EXPAND:
-        return touched.times(len(step.parameters["sets"]))
-    if step.operator is Operator.JOIN or step.operator in _FANNED:
-        return touched.matched()
-    return touched
+    if isinstance(step.operator, ExpandOperator):
+        return touched.times(len(step.operator.sets))
+    return touched.matched() if isinstance(step.operator, _FANNED) else touched
 
 
 def notices(plan: MaintenancePlan, view: str) -> tuple[str, ...]:
     """What should be known before such a view is made: evaluations that no partition bounds."""
     said: list[str] = []
     for step in plan.steps_of(view):
-        if step.operator not in _WHOLE or any(plan.step(one.step).zone_key for one in step.inputs):
+        if not isinstance(step.operator, _WHOLE) or any(plan.step(one.step).zone_key for one in step.inputs):
             continue
         held = " and ".join(plan.step(one.step).title for one in step.inputs)
-        reason = step.parameters.get("reason")
+        reason = step.operator.reason if isinstance(step.operator, ReevaluationOperator) else ""
         said.append(
             f"each change evaluates {step.title} again over all rows of {held}" + (f": {reason}" if reason else "")
         )

@@ -1,4 +1,4 @@
-"""Plans of a group one after another: a part of one, and one that keeps what another held.
+"""Plans of a group one after another: a part of one, one that keeps what another held, and their difference.
 
 Views come and go while state stays, so a plan can be cut down to some views, and a
 new plan keeps the columns of every state that the last plan kept.
@@ -7,19 +7,19 @@ A fingerprint names what a step computes, and views only ever add columns to it.
 two plans' steps of the same fingerprint go together, and what a dropped view alone had needed
 of a shared state is still maintained there: the state's rows stay as they are, and nothing is
 built again because a view went.
+
+For the difference of two plans, state is compared by fingerprint and by the columns it holds, so it
+is known what a restart may keep, what must be built, and what may go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from everview.plan.expressions import Field
+from everview.plan.maintenance.fingerprint import member_fingerprint
 from everview.plan.maintenance.model import MaintenancePlan, State, Step
-
-MERGED = ("columns", "computed", "accumulators", "argument types", "ends", "calls")
-"""Parameters that views add to: lists of what is computed, each under its name."""
 
 
 def restricted(plan: MaintenancePlan, views: Collection[str]) -> MaintenancePlan:
@@ -86,22 +86,13 @@ def _widened(step: Step, held: Step) -> Step:
     return replace(
         step,
         fields=_by_name(step.fields, held.fields),
-        parameters=_parameters(step.parameters, held.parameters),
+        operator=step.operator.widened(held.operator),
         states=states,
     )
 
 
 def _state(state: State, held: State) -> State:
     return replace(state, fields=_by_name(state.fields, held.fields))
-
-
-def _parameters(told: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
-    found = dict(told)
-    for name in MERGED:
-        if name in held and told.get(name) != held[name]:
-            both = {said[0]: said for said in (*held[name], *told.get(name, ()))}
-            found[name] = tuple(both[one] for one in sorted(both))
-    return found
 
 
 def _by_name(fields: Iterable[Field], held: Iterable[Field]) -> tuple[Field, ...]:
@@ -112,3 +103,37 @@ def _by_name(fields: Iterable[Field], held: Iterable[Field]) -> tuple[Field, ...
         if known is None or (field.nullable and not known.nullable):
             both[field.name] = field
     return tuple(both[name] for name in sorted(both))
+
+
+@dataclass(frozen=True)
+class PlanDifference:
+    """State tables by fingerprint, members of families one by one."""
+
+    kept: tuple[str, ...]
+    built: tuple[str, ...]
+    widened: Mapping[str, tuple[str, ...]]
+    """Kept, but columns are missing: these."""
+    dropped: tuple[str, ...]
+
+
+def difference(old: MaintenancePlan, new: MaintenancePlan) -> PlanDifference:
+    """From one plan of a group to the next."""
+    before, after = _columns(old), _columns(new)
+    both = before.keys() & after.keys()
+    missing = {one: tuple(sorted(after[one] - before[one])) for one in sorted(both)}
+    return PlanDifference(
+        tuple(one for one, columns in missing.items() if not columns),
+        tuple(sorted(after.keys() - before.keys())),
+        {one: columns for one, columns in missing.items() if columns},
+        tuple(sorted(before.keys() - after.keys())),
+    )
+
+
+def _columns(plan: MaintenancePlan) -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for step in plan.steps:
+        for state in step.states:
+            held = frozenset(field.name for field in state.fields)
+            for constants in step.constants.members if step.constants else [()]:
+                found[member_fingerprint(state.fingerprint, constants)] = held
+    return found

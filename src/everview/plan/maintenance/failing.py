@@ -10,6 +10,10 @@ shares nothing with it that would make it lose them too.
 
 What cannot fail is known; of all else it is assumed that it can. That costs little: a step without
 state, and a PRE-AGGREGATION that is not shared.
+
+**Aggregates and window functions** may have no value either. The calls of all views over one partition are
+evaluated together, so one that can fail there gets a step of its own, and a partition without a value is
+left out of the views that asked for it, and of no others.
 """
 
 from __future__ import annotations
@@ -22,9 +26,9 @@ from sqlglot import exp
 from everview.change.types import DOUBLE, FLOATS, INTEGERS, TEXTS, Kind, Type, decimal, parse_type
 from everview.errors import DefinitionError
 from everview.plan.expressions import Expr, parsed
-from everview.plan.maintenance.context import Context
-from everview.plan.maintenance.model import Operator
-from everview.plan.maintenance.sketch import Stream
+from everview.plan.maintenance.operator_definitions import FilterProjectOperator
+from everview.plan.maintenance.sketch import CompileContext, Stream
+from everview.sql.calls import called
 
 _NARROW, _WIDEST = 18, 38
 _COMPARED = (
@@ -50,7 +54,7 @@ _COMPARED = (
 _TRUTHS = (exp.And, exp.Or, exp.Not, exp.Is, exp.Paren, exp.Neg)
 
 
-def computed_first(context: Context, below: Stream, expressions: Iterable[Expr]) -> Stream:
+def computed_first(context: CompileContext, below: Stream, expressions: Iterable[Expr]) -> Stream:
     """What is below, with those of the expressions computed that can fail. The expressions are in
     columns of the draft; the new stream has, for each of them, a name that is its text."""
     found = {one.sql: one for one in expressions}
@@ -58,9 +62,8 @@ def computed_first(context: Context, below: Stream, expressions: Iterable[Expr])
     failing = sorted(sql for sql in found if can_fail(sql, kinds))
     if not failing:
         return below
-    draft, slots = context.sketch.step(
-        Operator.FILTER_PROJECT, [(below, None)], {"first": tuple(failing)}, below.draft.subject, meaning="project"
-    )
+    operator = FilterProjectOperator(first=tuple(failing))
+    draft, slots = context.sketch.step(operator, [(below, None)], below.draft.subject)
     texts = {sql: found[sql] for sql in failing}
     made = Stream(below.draft, below.labels, below.names | texts, below.slots).carried_by(
         draft, [*below.names, *texts], slots
@@ -255,3 +258,60 @@ def _as_decimal(kind: Type) -> Type | None:
 
 def _decimal(precision: int, scale: int, most: int) -> Type | None:
     return decimal(precision, scale) if precision <= most and scale <= precision else None
+
+
+# -------------------------------------------------------------- aggregates and window functions
+
+
+_NEVER = frozenset({
+    "any_value", "arbitrary", "arg_max", "arg_min", "argmax", "argmin", "array_agg", "bit_and", "bit_or", "bit_xor",
+    "bool_and", "bool_or", "count", "count_if", "cume_dist", "dense_rank", "first", "first_value", "group_concat",
+    "histogram", "lag", "last", "last_value", "lead", "list", "listagg", "logical_and", "logical_or", "max", "max_by",
+    "median", "min", "min_by", "mode", "percent_rank", "rank", "row_number", "string_agg",
+})  # fmt: skip
+"""Calls that have a value whenever their arguments have one."""
+_ADDED = frozenset({"avg", "sum"})
+_ADDED_SAFELY = 19
+_WIDE = (Kind.HUGEINT, Kind.UHUGEINT)
+_AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.Order, exp.Ordered, exp.Distinct, exp.Where)
+
+
+def calls_that_can_fail(calls: Iterable[str], kinds: Mapping[str, Type]) -> tuple[str, ...]:
+    """Those of the calls over columns of these types that may have no value for some partitions, in order."""
+    known = tuple(sorted(kinds.items(), key=lambda pair: pair[0]))
+    return tuple(sorted(sql for sql in set(calls) if not _is_safe(sql, known)))
+
+
+@lru_cache(maxsize=4096)
+def _is_safe(sql: str, kinds: tuple[tuple[str, Type], ...]) -> bool:
+    return _safe(parsed(sql), dict(kinds))
+
+
+def _safe(node: exp.Expr, kinds: Mapping[str, Type]) -> bool:
+    if isinstance(node, exp.Window):
+        parts = [node.this, *([node.args["order"]] if node.args.get("order") else [])]
+        return _safe_frame(node.args.get("spec")) and all(_safe(part, kinds) for part in parts)
+    below = list(node.iter_expressions())
+    name = called(node)
+    if name in _ADDED:
+        return len(below) == 1 and is_safe(below[0], kinds) and _adds_up(kind_of(below[0], kinds))
+    if name in _NEVER or isinstance(node, _AROUND):
+        return all(isinstance(one, exp.Star) or _safe(one, kinds) for one in below)
+    return is_safe(node, kinds)
+
+
+def _adds_up(kind: Type | None) -> bool:
+    """Whether a sum of such values fits its type, which has 38 digits, however many there are."""
+    if kind is None or kind.kind in _WIDE:
+        return False
+    return kind.kind in (*INTEGERS, *FLOATS) or (kind.kind is Kind.DECIMAL and kind.precision <= _ADDED_SAFELY)
+
+
+def _safe_frame(spec: exp.Expr | None) -> bool:
+    """Whether the ends of a frame exist: those of a range with a distance may lie beyond the type."""
+    if spec is None:
+        return True
+    ends = [spec.args.get("start"), spec.args.get("end")]
+    if str(spec.args.get("kind") or "").upper() == "RANGE":
+        return not any(isinstance(end, exp.Expr) for end in ends)
+    return all(isinstance(end, exp.Literal) for end in ends if isinstance(end, exp.Expr))

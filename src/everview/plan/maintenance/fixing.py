@@ -1,45 +1,68 @@
-"""A draft becomes a step: what it has gained is put in order."""
+"""A sketch becomes a plan: drafts become steps, and steps are cut into zones.
+
+What a draft has gained is put in order.
+
+A plan is cut where the row key changes: steps are in one zone if changes pass between them without being redistributed,
+or if they read the same redistributed changes.
+
+Zones at the same depth are one stage: they run side by side, and one shuffle serves them all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from everview.change.schema import KeyPart
+from everview.plan.maintenance.column_names import filled, pretty
 from everview.plan.maintenance.family import parameter_type
 from everview.plan.maintenance.fingerprint import fingerprint
-from everview.plan.maintenance.model import Constants, Input, Operator, Role, Shape, State, Step
-from everview.plan.maintenance.names import filled, pretty
-from everview.plan.maintenance.sketch import Draft, StateDraft, with_prefix
+from everview.plan.maintenance.model import Constants, Input, Role, Shape, State, Step, Zone
+from everview.plan.maintenance.operator_definitions import (
+    AggregateOperator,
+    AnyOperator,
+    DeltaOperator,
+    ExpandOperator,
+    ExtremeOperator,
+    FilterProjectOperator,
+    GroupReevaluationOperator,
+    JoinOperator,
+    PreAggregationOperator,
+    ReevaluationOperator,
+    RowsOperator,
+    SetOperator,
+    TopKOperator,
+    UnnestOperator,
+    WindowOperator,
+)
+from everview.plan.maintenance.sketch import StateDraft, StepDraft, with_prefix
 
 
-def fixed(draft: Draft, before_images: bool, views: Sequence[str] = ()) -> Step:
+def fixed(draft: StepDraft, before_images: bool, views: Sequence[str] = ()) -> Step:
     """The step of a draft that will gain nothing more; ``views`` are those that it writes."""
     members = tuple(sorted(draft.members))
     constants = None
     if draft.classes:
         types = [parameter_type(kind, (row[number] for row in members)) for number, kind in enumerate(draft.classes)]
         constants = Constants(tuple(types), members)
-    gained = {name: tuple(said[one] for one in sorted(said)) for name, said in draft.merged.items()}
+    operator = draft.complete()
     state = draft.state
-    if draft.operator is Operator.DELTA and not before_images:
+    if isinstance(operator, DeltaOperator) and not before_images:
         state = StateDraft(
             Role.DELTA,
             Shape.RECORD,
             draft.subject,
-            tuple(KeyPart(name, draft.columns[name].type) for name in draft.parameters["key"]),
+            tuple(KeyPart(name, draft.columns[name].type) for name in operator.key),
         )
-    title = pretty(_title(draft, gained))
+    title = pretty(_title(operator, draft.subject))
     if views and state:
         title = ", ".join(views) if len(views) < 4 else f"{views[0]} and {len(views) - 1} more"
         state = replace(state, subject=title)
     return Step(
         draft.fingerprint,
-        draft.operator,
+        operator,
         filled(title, members[0]) if len(members) == 1 else title,
         tuple(Input(source.fingerprint, key) for source, key in draft.inputs),
-        draft.parameters | gained,
         tuple(draft.columns[name] for name in sorted(draft.columns)),
         tuple(pretty(sql) for sql in draft.zone_key),
         (_state(draft, state),) if state else (),
@@ -47,7 +70,7 @@ def fixed(draft: Draft, before_images: bool, views: Sequence[str] = ()) -> Step:
     )
 
 
-def _state(draft: Draft, state: StateDraft) -> State:
+def _state(draft: StepDraft, state: StateDraft) -> State:
     inside = {part.name for part in state.key}
     fields = draft.columns if state.fields is None else state.fields
     return State(
@@ -61,47 +84,85 @@ def _state(draft: Draft, state: StateDraft) -> State:
     )
 
 
-def _title(draft: Draft, gained: dict[str, tuple[Any, ...]]) -> str:
+def _title(operator: AnyOperator, subject: str) -> str:
     """What the step does, in SQL where there is some."""
-    told = draft.parameters
-    match draft.operator:
-        case Operator.DELTA:
-            return str(told["table"])
-        case Operator.ROWS:
-            return str(told["query"])
-        case Operator.FILTER_PROJECT if "condition" in told:
-            return str(told["condition"])
-        case Operator.FILTER_PROJECT:
-            return ", ".join(sql for _, sql in gained["computed"])
-        case Operator.UNNEST:
-            return f"{told['items']}{' or nothing' if told['outer'] else ''}"
-        case Operator.EXPAND:
-            sets = ", ".join(f"({', '.join(told['groups'][n] for n in one)})" for one in told["sets"])
+    match operator:
+        case DeltaOperator(table=table):
+            return table
+        case RowsOperator(query=query) | ReevaluationOperator(query=query):
+            return query
+        case FilterProjectOperator(condition=str(condition)):
+            return condition
+        case FilterProjectOperator(computed=computed):
+            return ", ".join(column.sql for column in computed)
+        case UnnestOperator(items=items, outer=outer):
+            return f"{items}{' or nothing' if outer else ''}"
+        case ExpandOperator(groups=groups):
+            sets = ", ".join(f"({', '.join(groups[n] for n in one)})" for one in operator.sets)
             return f"to sets {sets}"
-        case Operator.PRE_AGGREGATION:
-            return ", ".join(_call(function, one, where) for _, function, one, where in gained["accumulators"])
-        case Operator.EXTREME:
-            return ", ".join(_call(function, told["value"], told["filter"]) for _, function in gained["ends"])
-        case Operator.GROUP_REEVALUATION | Operator.WINDOW:
-            return ", ".join(sql for _, sql in gained.get("calls", ()))
-        case Operator.AGGREGATE if told["calls"]:
-            return ", ".join(name.partition(".")[2] for name, _, _ in told["calls"])
-        case Operator.JOIN:
-            match = [
-                f"{left} {'IS NOT DISTINCT FROM' if nulls else '='} {with_prefix(right, told['right prefix'])}"
-                for left, right, nulls in zip(told["left"], told["right"], told["nulls match"], strict=True)
-            ]
-            return f"{told['kind']} {' AND '.join([*match, told['rest']] if told['rest'] else match)}".rstrip()
-        case Operator.SET:
-            return f"{told['kind']}{' all' if told['all'] else ''}"
-        case Operator.TOP_K:
-            first = "all" if told["limit"] is None else str(told["limit"])
-            skip = f" after {told['offset']}" if told["offset"] else ""
-            return f"first {first}{' with ties' if told['ties'] is not None else ''}{skip}"
-        case Operator.REEVALUATION:
-            return str(told["query"])
-    return draft.subject
+        case PreAggregationOperator(accumulators=kept):
+            return ", ".join(_call(one.function, one.argument, one.filter) for one in kept)
+        case ExtremeOperator(value=value, filter=where):
+            return ", ".join(_call(end.function, value, where) for end in operator.ends)
+        case GroupReevaluationOperator(calls=evaluated) | WindowOperator(calls=evaluated):
+            return ", ".join(call.sql for call in evaluated)
+        case AggregateOperator(calls=calls) if calls:
+            return ", ".join(call.name.partition(".")[2] for call in calls)
+        case JoinOperator():
+            return _join(operator)
+        case SetOperator(kind=kind):
+            return f"{kind.value}{' all' if operator.all else ''}"
+        case TopKOperator(limit=limit, offset=offset):
+            first = "all" if limit is None else str(limit)
+            skip = f" after {offset}" if offset else ""
+            return f"first {first}{' with ties' if operator.ties is not None else ''}{skip}"
+    return subject
+
+
+def _join(operator: JoinOperator) -> str:
+    prefix = operator.right_prefix
+    conditions = [
+        f"{one.left} {'IS NOT DISTINCT FROM' if one.nulls_match else '='} {with_prefix(one.right, prefix)}"
+        for one in operator.on
+    ]
+    if operator.rest:
+        conditions.append(operator.rest)
+    return f"{operator.kind.value} {' AND '.join(conditions)}".rstrip()
 
 
 def _call(function: str, argument: str | None, where: str | None) -> str:
     return f"{function}({argument or '*'})" + (f" FILTER (WHERE {where})" if where else "")
+
+
+def zones_of(drafts: Sequence[StepDraft]) -> tuple[Zone, ...]:
+    """The zones of all drafts, in order of their stages."""
+    leader: dict[str, str] = {draft.fingerprint: draft.fingerprint for draft in drafts}
+
+    def led_by(one: str) -> str:
+        while leader[one] != one:
+            leader[one] = leader[leader[one]]
+            one = leader[one]
+        return one
+
+    readers: dict[tuple[str, tuple[str, ...], int], str] = {}
+    for draft in drafts:
+        for source, key in draft.inputs:
+            if key is None:
+                met = source.fingerprint
+            else:
+                met = readers.setdefault((source.fingerprint, key, draft.level), draft.fingerprint)
+            leader[led_by(draft.fingerprint)] = led_by(met)
+
+    found: dict[str, list[StepDraft]] = {}
+    for draft in drafts:
+        found.setdefault(led_by(draft.fingerprint), []).append(draft)
+    ordered = sorted(found.values(), key=lambda zone: zone[0].level)
+    return tuple(
+        Zone(number, zone[0].level, _key(zone), tuple(draft.fingerprint for draft in zone))
+        for number, zone in enumerate(ordered, start=1)
+    )
+
+
+def _key(zone: Sequence[StepDraft]) -> tuple[str, ...]:
+    """The row key in names for people: as the first step of the zone calls it."""
+    return tuple(pretty(sql) for sql in zone[0].zone_key)

@@ -4,26 +4,35 @@ Views are compiled one after another into one sketch, a template only once
 however many views it has, and the sketch is then fixed and cut into zones.
 
 The order of the views does not matter, and leaving one out changes nothing about the others
-but the columns and members that only it needed: see :mod:`everview.plan.maintenance.difference`.
+but the columns and members that only it needed: see :func:`everview.plan.maintenance.evolution.difference`.
+
+Each kind of relation is compiled by one function, in the table below: a relation with the fields
+that are needed of it becomes a stream, inputs first, and every step on the way is found by its
+fingerprint or made.
+
+Projections are no steps: a computed column is carried as an expression over the columns that
+are there, until a step keeps it or sends it on. So two views that compute different things of
+the same rows share everything below.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from everview.change.types import VARCHAR
 from everview.errors import DefinitionError
 from everview.plan.expressions import Expr, Field, quoted
-from everview.plan.maintenance.compiler import COMPILED_BY
-from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.aggregate_steps import aggregate
+from everview.plan.maintenance.counting_steps import distinct, set_operation
 from everview.plan.maintenance.family import Shapeless, relation_template
-from everview.plan.maintenance.fixing import fixed
+from everview.plan.maintenance.fixing import fixed, zones_of
+from everview.plan.maintenance.join_steps import join
 from everview.plan.maintenance.model import (
     Family,
     MaintenancePlan,
-    Operator,
     PlannedView,
     ReadOrder,
     Role,
@@ -31,10 +40,53 @@ from everview.plan.maintenance.model import (
     ShownColumn,
     TableUse,
 )
-from everview.plan.maintenance.rowwise import ROW_ID
-from everview.plan.maintenance.sketch import Draft, Sketch, Slot, StateDraft, Stream, place_for, resolved
-from everview.plan.maintenance.zoning import zones_of
-from everview.plan.relations import Relation, Scan, Sort
+from everview.plan.maintenance.operator_definitions import DeltaOperator, IndexOperator, ViewOperator
+from everview.plan.maintenance.operator_parts import ComputedColumn
+from everview.plan.maintenance.partition_steps import reevaluation, top_k, window
+from everview.plan.maintenance.rowwise_steps import ROW_ID, filtered, projected, rows, scan, union, unnest
+from everview.plan.maintenance.sketch import (
+    CompileContext,
+    Sketch,
+    Slot,
+    StateDraft,
+    StepDraft,
+    Stream,
+    place_for,
+    resolved,
+)
+from everview.plan.relations import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    Project,
+    QueryRows,
+    Reevaluate,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    TopK,
+    Union,
+    Unnest,
+    Window,
+)
+
+COMPILED_BY: Mapping[type[Relation], Callable[[Any, frozenset[str], CompileContext], Stream]] = {
+    Scan: scan,
+    QueryRows: rows,
+    Filter: filtered,
+    Project: projected,
+    Unnest: unnest,
+    Union: union,
+    Aggregate: aggregate,
+    Distinct: distinct,
+    SetOperation: set_operation,
+    Join: join,
+    Window: window,
+    TopK: top_k,
+    Reevaluate: reevaluation,
+}
 
 
 @dataclass(frozen=True)
@@ -90,7 +142,7 @@ class _Compiled:
     key: tuple[str, ...]
     columns: tuple[ShownColumn, ...]
     order: tuple[ReadOrder, ...]
-    touched: tuple[tuple[Draft, tuple[Slot, ...]], ...]
+    touched: tuple[tuple[StepDraft, tuple[Slot, ...]], ...]
 
 
 @dataclass
@@ -137,20 +189,18 @@ class _Planner:
                 self.plan(relation.table)
         relation = view.relation
         self.sketch.touched = []
-        context = Context(self.sketch, COMPILED_BY, self._view, slots)
+        context = CompileContext(self.sketch, COMPILED_BY, self._view, slots)
         by = (*view.index, *(name for name in relation.key if name not in view.index))
         needed = frozenset(by) if view.index else frozenset(relation.by_name)
         below = context.stream(relation, needed)
         key = list({below.names[name].sql: below.names[name] for name in by}.values())
         stored = {name: below.name_of(below.names[name]) for name in needed}
         named = tuple(below.name_of(one) for one in key)
-        parameters = {
-            "columns": tuple(sorted((below.name_of(one), one.sql) for one in set(below.names.values()))),
-            "key": named,
-        }
-        operator, role = (Operator.INDEX, Role.INDEX) if view.index else (Operator.VIEW, Role.VIEW)
+        columns = sorted((below.name_of(one), one.sql) for one in set(below.names.values()))
+        kind, role = (IndexOperator, Role.INDEX) if view.index else (ViewOperator, Role.VIEW)
+        operator = kind(columns=tuple(ComputedColumn(name, sql) for name, sql in columns), key=named)
         place = place_for(below.draft, [one.sql for one in key])
-        draft, own = self.sketch.step(operator, [(below, place)], parameters, below.draft.subject)
+        draft, own = self.sketch.step(operator, [(below, place)], below.draft.subject)
         stream = below.carried_by(draft, sorted(needed), own)
         if draft.state is None:
             draft.state = StateDraft(role, Shape.RECORD, below.draft.subject, below.key_parts(key))
@@ -173,15 +223,16 @@ def _row_id(key: Sequence[Field]) -> Expr:
     return Expr(" || ".join(told) or "''", VARCHAR)
 
 
-def _tables(drafts: Sequence[Draft]) -> tuple[TableUse, ...]:
+def _tables(drafts: Sequence[StepDraft]) -> tuple[TableUse, ...]:
     found: list[TableUse] = []
     for draft in drafts:
-        if draft.operator is Operator.DELTA:
-            real: dict[str, str] = dict(draft.merged["columns"].values())
+        if isinstance(draft.operator, DeltaOperator):
+            operator = draft.operator.with_gained(draft.gained.values())
+            real = {column.name: column.column for column in operator.columns}
             columns = [Field(real[c.name], c.type, c.nullable) for c in draft.columns.values()]
-            key = tuple(real[name] for name in draft.parameters["key"])
-            table = draft.parameters["table"]
-            found.append(TableUse(table, key, tuple(sorted(columns, key=lambda c: c.name)), draft.fingerprint))
+            key = tuple(real[name] for name in operator.key)
+            held = tuple(sorted(columns, key=lambda c: c.name))
+            found.append(TableUse(operator.table, key, held, draft.fingerprint))
     return tuple(sorted(found, key=lambda table: table.name))
 
 

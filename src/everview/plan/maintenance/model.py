@@ -25,42 +25,21 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from everview.change.schema import KeyPart
 from everview.change.types import Type
 from everview.errors import DefinitionError
 from everview.plan.expressions import Field, fields_of
 from everview.plan.maintenance.fingerprint import member_fingerprint
+from everview.plan.maintenance.operator_base import Operator
+from everview.plan.maintenance.operator_definitions import AnyOperator
 from everview.plan.maintenance.recorded import decoded, encoded
 
-FORMAT = 1
-"""Of the recorded plan. Plans are stored with epochs, so old ones are read by newer versions."""
+FORMAT = 2
+"""Of the recorded plan. Plans are stored with epochs; one of another format is refused."""
 
-
-class Operator(enum.Enum):
-    """What a step does. The value is its name for people."""
-
-    DELTA = "delta"
-    ROWS = "rows"
-    FILTER_PROJECT = "filter-project"
-    EXPAND = "expand"
-    UNNEST = "unnest"
-    UNION = "union"
-    PRE_AGGREGATION = "pre-aggregation"
-    EXTREME = "extreme"
-    GROUP_REEVALUATION = "group re-evaluation"
-    AGGREGATE = "aggregate"
-    REVERSE_JOIN = "reverse-join"
-    PARTITION = "partition"
-    JOIN = "join"
-    DISTINCT = "distinct"
-    SET = "set"
-    WINDOW = "window"
-    TOP_K = "top-k"
-    REEVALUATION = "re-evaluation"
-    INDEX = "index"
-    VIEW = "view"
+OperatorKind = TypeVar("OperatorKind", bound=Operator)
 
 
 class Shape(enum.Enum):
@@ -140,13 +119,10 @@ class Step:
     """One operator at work."""
 
     fingerprint: str
-    operator: Operator
+    operator: AnyOperator
     title: str
     """One line for people, without the operator's name."""
     inputs: tuple[Input, ...]
-    parameters: Mapping[str, Any]
-    """What the operator is told: texts, numbers, and tuples of these. Expressions are SQL over
-    the fields of the input."""
     fields: tuple[Field, ...]
     """What the changes it emits consist of."""
     zone_key: tuple[str, ...]
@@ -157,6 +133,12 @@ class Step:
     @property
     def members(self) -> int:
         return len(self.constants.members) if self.constants else 1
+
+    def operator_as(self, kind: type[OperatorKind]) -> OperatorKind:
+        """The operator, which is of this kind."""
+        if not isinstance(self.operator, kind):
+            raise DefinitionError(f"step {self.operator.name} {self.title} is no {kind.__name__}")
+        return self.operator
 
     def __hash__(self) -> int:
         return hash(self.fingerprint)
@@ -246,11 +228,11 @@ class MaintenancePlan:
             for found in step.inputs:
                 source = known.get(found.step)
                 if source is None:
-                    raise DefinitionError(f"step {step.operator.value} {step.title} reads what is not before it")
+                    raise DefinitionError(f"step {step.operator.name} {step.title} reads what is not before it")
                 emitted = {field.name for field in source.fields}
                 if any(not fields_of(sql) <= emitted for sql in found.key or ()):
                     raise DefinitionError(
-                        f"step {step.operator.value} {step.title} is sent changes by what they do not hold",
+                        f"step {step.operator.name} {step.title} is sent changes by what they do not hold",
                         detail=f"by {found.key}, of {sorted(emitted)}",
                     )
             known[step.fingerprint] = step

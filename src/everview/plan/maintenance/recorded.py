@@ -1,7 +1,8 @@
 """Frozen definitions as plain values, and back.
 
-The fields of a dataclass are its recorded form, and their annotations say how to
-read them back, so a definition that gains a field needs no code here.
+The fields of a dataclass are its recorded form, and their annotations define how they are
+read back, so a definition that gains a field needs no code here. A definition that is one of several
+kinds (:class:`Tagged`) is recorded with the name of its kind.
 """
 
 from __future__ import annotations
@@ -10,13 +11,20 @@ import dataclasses
 import enum
 import types
 import typing
-from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from everview.change.types import Type, parse_type
 
 _PLAIN = (str, int, bool, type(None))
+_TAG = "kind of definition"
+
+
+class Tagged:
+    """A definition that is one of a union of kinds."""
+
+    name: ClassVar[str]
+    """Of the kind, unique in its union."""
 
 
 def encoded(value: Any) -> Any:
@@ -35,33 +43,25 @@ def _encoded(value: Any, known: dict[int, Any]) -> Any:
 
 def _fresh(value: Any, known: dict[int, Any]) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type | Type):
-        return {name: _encoded(getattr(value, name), known) for name in _hints(type(value))}
+        tag = {_TAG: value.name} if isinstance(value, Tagged) else {}
+        return tag | {name: _encoded(getattr(value, name), known) for name in _hints(type(value))}
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Type):
         return str(value)
     if isinstance(value, tuple):
         return [_encoded(item, known) for item in value]
-    if isinstance(value, Mapping):
-        return {name: _encoded(item, known) for name, item in value.items()}
     return value
 
 
 def decoded(hint: Any, value: Any) -> Any:
     """The reverse of :func:`encoded`, for a value annotated so."""
-    if hint is Any:
-        return _frozen(value)
     origin = typing.get_origin(hint)
     if origin is types.UnionType:
-        if value is None:
-            return None
-        (hint,) = (found for found in typing.get_args(hint) if found is not type(None))
-        return decoded(hint, value)
+        return None if value is None else decoded(_chosen(hint, value), value)
     if origin is tuple:
         item = typing.get_args(hint)[0]
         return tuple(decoded(item, found) for found in value)
-    if origin is not None:  # a Mapping of anything
-        return {name: _frozen(found) for name, found in value.items()}
     if hint is Type:
         return _type(value)
     if issubclass(hint, enum.Enum):
@@ -72,12 +72,10 @@ def decoded(hint: Any, value: Any) -> Any:
     return value
 
 
-def _frozen(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_frozen(item) for item in value)
-    if isinstance(value, Mapping):
-        return {name: _frozen(item) for name, item in value.items()}
-    return value
+def _chosen(union: Any, value: Any) -> Any:
+    """The member of a union that a value other than None was recorded for."""
+    members = [member for member in typing.get_args(union) if member is not type(None)]
+    return members[0] if len(members) == 1 else next(one for one in members if one.name == value[_TAG])
 
 
 @cache

@@ -1,6 +1,6 @@
 """The plan while it grows: steps that gain columns and members as views come in.
 
-A :class:`Draft` is found by its fingerprint, so the second view that needs a step
+A :class:`StepDraft` is found by its fingerprint, so the second view that needs a step
 gets the first one's, and adds to it the columns and constants that it needs beyond.
 
 **Where a row is.** A stage's work is split by some row key, so a step may keep state for a key
@@ -21,15 +21,19 @@ inputs, and the rows they join, start in the second stage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from everview.change.schema import KeyPart
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
+from everview.plan.maintenance.column_names import computed_name
 from everview.plan.maintenance.fingerprint import fingerprint
-from everview.plan.maintenance.model import Operator, Role, Shape
-from everview.plan.maintenance.names import computed_name
+from everview.plan.maintenance.model import Role, Shape
+from everview.plan.maintenance.operator_base import Gained
+from everview.plan.maintenance.operator_definitions import AnyOperator
+from everview.plan.maintenance.operator_parts import ComputedColumn
+from everview.plan.relations import Relation
 
 Located = tuple[frozenset[str], ...] | None
 """None: by nothing that the rows tell."""
@@ -50,15 +54,15 @@ class StateDraft:
 
 
 @dataclass(eq=False)
-class Draft:
+class StepDraft:
     """A step that may still gain columns, things to compute, and members."""
 
     fingerprint: str
-    operator: Operator
+    operator: AnyOperator
+    """Without what it gains."""
     subject: str
     """What its rows are, for people."""
-    inputs: tuple[tuple[Draft, tuple[str, ...] | None], ...]
-    parameters: dict[str, Any]
+    inputs: tuple[tuple[StepDraft, tuple[str, ...] | None], ...]
     level: int
     """The stage, from 1."""
     located: Located
@@ -66,13 +70,18 @@ class Draft:
     classes: tuple[str, ...]
     """Of its parameters."""
     columns: dict[str, Field] = field(default_factory=dict)
-    merged: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Parameters that views add to: lists, by the name of what is added."""
+    gained: dict[tuple[type[Gained], str], Gained] = field(default_factory=dict)
+    """What views have added to the operator, by kind and name."""
     state: StateDraft | None = None
     members: dict[tuple[str, ...], None] = field(default_factory=dict)
 
-    def add(self, parameter: str, name: str, said: Any) -> None:
-        self.merged.setdefault(parameter, {})[name] = said
+    def gain(self, *added: Gained) -> None:
+        """Add to the operator."""
+        self.gained |= {(type(item), item.name): item for item in added}
+
+    def complete(self) -> AnyOperator:
+        """The operator with all that it has gained."""
+        return self.operator.with_gained(self.gained.values())
 
     def call(self, sql: str, name: str) -> None:
         """A column of this name holds the expression: rows located by one are by the other."""
@@ -90,7 +99,7 @@ class Draft:
 class Stream:
     """A relation's rows as they come out of a draft."""
 
-    draft: Draft
+    draft: StepDraft
     labels: tuple[str, ...]
     """The sources that its names begin with."""
     names: dict[str, Expr]
@@ -136,14 +145,14 @@ class Stream:
             parts.append(KeyPart(name, column.type, column.nullable, bool(descending) and descending[number]))
         return tuple(parts)
 
-    def carried_by(self, draft: Draft, fields: Iterable[str], slots: tuple[Slot, ...]) -> Stream:
+    def carried_by(self, draft: StepDraft, fields: Iterable[str], slots: tuple[Slot, ...]) -> Stream:
         """The same fields as columns of a further step, which computes those that are none yet."""
         names: dict[str, Expr] = {}
         for name in fields:
             expression = self.names[name]
             column = self.field_of(expression)
             if expression.field is None:
-                draft.add("computed", column.name, (column.name, expression.sql))
+                draft.gain(ComputedColumn(column.name, expression.sql))
             draft.carry([column])
             draft.call(expression.sql, column.name)
             names[name] = Expr(quoted(column.name), expression.type)
@@ -160,14 +169,14 @@ class Place:
     """How its input gets there; None: it is there."""
 
 
-def place_for(draft: Draft, key: Sequence[str]) -> Place:
+def place_for(draft: StepDraft, key: Sequence[str]) -> Place:
     """Where state under this key can be kept: here, if rows that agree in it are in one place."""
     if draft.located is not None and all(part & set(key) for part in draft.located):
         return Place(draft.level, draft.located, None)
     return Place(draft.level + 1, _by(key), tuple(key))
 
 
-def place_by(draft: Draft, key: Sequence[str]) -> Place:
+def place_by(draft: StepDraft, key: Sequence[str]) -> Place:
     """Where rows are split by exactly this key, so that equal keys of other inputs meet them."""
     if (
         draft.level > 1
@@ -187,26 +196,26 @@ def _by(key: Sequence[str]) -> Located:
 class Sketch:
     """All drafts of a group."""
 
-    drafts: dict[str, Draft] = field(default_factory=dict)
-    touched: list[tuple[Draft, tuple[Slot, ...]]] = field(default_factory=list)
+    drafts: dict[str, StepDraft] = field(default_factory=dict)
+    touched: list[tuple[StepDraft, tuple[Slot, ...]]] = field(default_factory=list)
     """The drafts that the relation being compiled needs, with its constants."""
 
     def step(
         self,
-        operator: Operator,
+        operator: AnyOperator,
         inputs: Sequence[tuple[Stream, Place | None]],
-        parameters: dict[str, Any],
         subject: str,
-        meaning: str | None = None,
         own: Sequence[tuple[str, Slot]] = (),
-    ) -> tuple[Draft, tuple[Slot, ...]]:
+    ) -> tuple[StepDraft, tuple[Slot, ...]]:
         """Find or make a draft; its constants are those of the inputs and its ``own``, each with
-        its class. The fingerprint is over ``meaning`` (the operator, unless told) and the
-        parameters given here, not over what is added later."""
+        its class. The fingerprint is over the identity of the operator, not over what it gains."""
         classes = tuple(kind for stream, _ in inputs for kind in stream.draft.classes) + tuple(k for k, _ in own)
         slots = tuple(slot for stream, _ in inputs for slot in stream.slots) + tuple(slot for _, slot in own)
-        told = {**parameters, "classes": [kind for kind, _ in own]} if own else parameters
-        named = fingerprint(meaning or operator.value, told, [stream.draft.fingerprint for stream, _ in inputs])
+        named = fingerprint(
+            operator.meaning or operator.name,
+            [operator.identity(), [kind for kind, _ in own]],
+            [stream.draft.fingerprint for stream, _ in inputs],
+        )
         draft = self.drafts.get(named)
         if draft is None:
             places = [place or Place(stream.draft.level, stream.draft.located, None) for stream, place in inputs]
@@ -217,19 +226,19 @@ class Sketch:
                 for (stream, _), place in zip(inputs, places, strict=True)
             )
             located = first.located if first else None
-            draft = Draft(named, operator, subject, edges, dict(parameters), level, located, (), classes)
+            draft = StepDraft(named, operator, subject, edges, level, located, (), classes)
             draft.zone_key = tuple(min(part) for part in located or ())
             self.drafts[named] = draft
         self.touched.append((draft, slots))
         return draft, slots
 
-    def join_members(self, touched: Iterable[tuple[Draft, tuple[Slot, ...]]], constants: Sequence[str]) -> None:
+    def join_members(self, touched: Iterable[tuple[StepDraft, tuple[Slot, ...]]], constants: Sequence[str]) -> None:
         """Enter the constants of one view in all the drafts that it needs."""
         for draft, slots in touched:
             draft.members[resolved(slots, constants)] = None
 
 
-def _edge(source: Draft, place: Place, level: int) -> tuple[str, ...] | None:
+def _edge(source: StepDraft, place: Place, level: int) -> tuple[str, ...] | None:
     if place.key is not None or source.level == level:
         return place.key
     there = source.columns.keys()
@@ -250,3 +259,19 @@ def renamed(located: Located, prefix: str) -> Located:
 def with_prefix(sql: str, prefix: str) -> str:
     """An expression over fields whose names begin with a prefix."""
     return replaced(sql, {name: quoted(prefix + name) for name in fields_of(sql)}) if prefix else sql
+
+
+@dataclass
+class CompileContext:
+    """What is shared while one relation is compiled."""
+
+    sketch: Sketch
+    compiled_by: Mapping[type[Relation], Callable[[Any, frozenset[str], CompileContext], Stream]]
+    views: Callable[[str], Stream | None]
+    """The stream of a view of the same group, by its shown columns; None: a base table."""
+    slots: Iterator[Slot]
+    """The constants of the relation's conditions, in the order in which it is compiled."""
+
+    def stream(self, relation: Relation, needed: frozenset[str]) -> Stream:
+        """Compile a relation of which these fields are needed."""
+        return self.compiled_by[type(relation)](relation, needed, self)

@@ -30,11 +30,11 @@ from __future__ import annotations
 from everview.plan.relations.calls import Call, Sort, Way
 from everview.plan.relations.groups import Aggregate, Distinct
 from everview.plan.relations.joins import Equality, Join, JoinKind, full_join, tells_sides
-from everview.plan.relations.partitions import Reevaluate, TopK, Window
+from everview.plan.relations.partitioned import Reevaluate, TopK, Window
 from everview.plan.relations.relation import Relation, outline
 from everview.plan.relations.rowwise import Filter, Project, Unnest, project
 from everview.plan.relations.sets import SetKind, SetOperation, Union
-from everview.plan.relations.sources import Rows, Scan
+from everview.plan.relations.sources import QueryRows, Scan
 
 __all__ = [
     "Aggregate",
@@ -45,9 +45,9 @@ __all__ = [
     "Join",
     "JoinKind",
     "Project",
+    "QueryRows",
     "Reevaluate",
     "Relation",
-    "Rows",
     "Scan",
     "SetKind",
     "SetOperation",

@@ -37,7 +37,7 @@ class Scan(Relation):
 
 
 @dataclass(frozen=True)
-class Rows(Relation):
+class QueryRows(Relation):
     """Rows that stand in the query itself: VALUES, generate_series of constants, SELECT without FROM."""
 
     query: str

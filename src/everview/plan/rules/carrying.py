@@ -19,7 +19,7 @@ class NotApartError(Exception):
 
 
 @dataclass(frozen=True)
-class Rows:
+class CarriedColumns:
     """What is known of the rows of a part of the query."""
 
     columns: tuple[str, ...] | None
@@ -28,7 +28,7 @@ class Rows:
     constant: bool = False
     """It reads no input."""
 
-    def called(self, names: Sequence[str]) -> Rows:
+    def called(self, names: Sequence[str]) -> CarriedColumns:
         """The same with the first columns under other names."""
         if not names:
             return self
@@ -36,7 +36,7 @@ class Rows:
             return replace(self, columns=tuple(names), carried=frozenset())
         columns = (*names, *self.columns[len(names) :])
         places = [n for n, name in enumerate(self.columns) if name in self.carried]
-        return Rows(columns, certain(columns, places), self.constant)
+        return CarriedColumns(columns, certain(columns, places), self.constant)
 
 
 def certain(columns: Sequence[str], places: Sequence[int]) -> frozenset[str]:
@@ -53,7 +53,7 @@ Named = tuple[str, str]
 class Scope:
     """The rows that a FROM clause makes."""
 
-    sources: dict[str, Rows]
+    sources: dict[str, CarriedColumns]
     carried: set[Named]
     constant: bool
     merges: bool = False

@@ -39,7 +39,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.plan.expressions import conjuncts_of
-from everview.plan.rules.carrying import NotApartError, Rows, Scope, certain, equates, links
+from everview.plan.rules.carrying import CarriedColumns, NotApartError, Scope, certain, equates, links
 from everview.sql.calls import aggregate_names, aggregates
 from everview.sql.outer_aggregates import may_hold_outer_aggregates
 
@@ -50,7 +50,7 @@ def distributed(
     """The columns in which a query over inputs with these columns shows the value of the partition, in
     lower case, if it distributes over one column of each; None if it does not."""
     inputs = {
-        name: Rows(tuple(found.lower() for found in columns[name]), frozenset([split[name].lower()]))
+        name: CarriedColumns(tuple(found.lower() for found in columns[name]), frozenset([split[name].lower()]))
         for name in columns
     }
     try:
@@ -60,7 +60,7 @@ def distributed(
     return None if rows.constant else rows.carried
 
 
-def _rows(query: exp.Expr, named: Mapping[str, Rows]) -> Rows:
+def _rows(query: exp.Expr, named: Mapping[str, CarriedColumns]) -> CarriedColumns:
     """What a query makes of what is named around it."""
     named = _with(query, named)
     if any(query.args.get(part) for part in ("limit", "offset", "sample", "pivots", "laterals")):
@@ -72,11 +72,11 @@ def _rows(query: exp.Expr, named: Mapping[str, Rows]) -> Rows:
     if isinstance(query, exp.Select):
         return _select(query, named)
     if isinstance(query, exp.Values):
-        return Rows(None, constant=True)
+        return CarriedColumns(None, constant=True)
     raise NotApartError(type(query).__name__)
 
 
-def _with(query: exp.Expr, named: Mapping[str, Rows]) -> Mapping[str, Rows]:
+def _with(query: exp.Expr, named: Mapping[str, CarriedColumns]) -> Mapping[str, CarriedColumns]:
     clause = query.args.get("with_")
     if clause is None:
         return named
@@ -93,7 +93,7 @@ def _with(query: exp.Expr, named: Mapping[str, Rows]) -> Mapping[str, Rows]:
     return known
 
 
-def _recursive(query: exp.Expr, name: str, names: Sequence[str], named: Mapping[str, Rows]) -> Rows:
+def _recursive(query: exp.Expr, name: str, names: Sequence[str], named: Mapping[str, CarriedColumns]) -> CarriedColumns:
     """Assume what the first part carries, and take back what the second does not bear out."""
     if not isinstance(query, exp.Union) or _reads(query.this, {name}):
         raise NotApartError("a recursive query of another form")
@@ -112,7 +112,7 @@ def _reads(query: exp.Expr, names: set[str]) -> bool:
 # ---------------------------------------------------------------- set operations
 
 
-def _set(query: exp.SetOperation, named: Mapping[str, Rows]) -> Rows:
+def _set(query: exp.SetOperation, named: Mapping[str, CarriedColumns]) -> CarriedColumns:
     if query.args.get("by_name") or query.args.get("side") or query.args.get("on"):
         raise NotApartError("columns matched by name")
     left, right = _rows(query.left, named), _rows(query.right, named)
@@ -125,13 +125,13 @@ def _set(query: exp.SetOperation, named: Mapping[str, Rows]) -> Rows:
     keeps_all = isinstance(query, exp.Union) and not query.args.get("distinct")
     if not both and not keeps_all:
         raise NotApartError("equal rows of different partitions")
-    return Rows(left.columns, certain(left.columns, both))
+    return CarriedColumns(left.columns, certain(left.columns, both))
 
 
 # ---------------------------------------------------------------- select
 
 
-def _select(query: exp.Select, named: Mapping[str, Rows], around: Scope | None = None) -> Rows:
+def _select(query: exp.Select, named: Mapping[str, CarriedColumns], around: Scope | None = None) -> CarriedColumns:
     """A SELECT; one that is linked to the rows ``around`` it sees rows of one partition only."""
     scope = _from(query, named)
     where = query.args.get("where")
@@ -141,7 +141,9 @@ def _select(query: exp.Select, named: Mapping[str, Rows], around: Scope | None =
         _check_subquery(found, scope, named, conditions)
     outputs = list(_outputs(query, scope))
     columns = tuple(name for name, _ in outputs)
-    rows = Rows(columns, certain(columns, [n for n, (_, carried) in enumerate(outputs) if carried]), scope.constant)
+    rows = CarriedColumns(
+        columns, certain(columns, [n for n, (_, carried) in enumerate(outputs) if carried]), scope.constant
+    )
     if scope.constant or linked:
         return rows
     if around is not None:
@@ -231,7 +233,7 @@ def _check_windows(query: exp.Select, scope: Scope) -> None:
 # ---------------------------------------------------------------- from
 
 
-def _from(query: exp.Select, named: Mapping[str, Rows]) -> Scope:
+def _from(query: exp.Select, named: Mapping[str, CarriedColumns]) -> Scope:
     scope = Scope({}, set(), True)
     first = query.args.get("from_")
     if first is None:
@@ -245,7 +247,7 @@ def _from(query: exp.Select, named: Mapping[str, Rows]) -> Scope:
     return scope
 
 
-def _source(tree: exp.Expr, named: Mapping[str, Rows]) -> tuple[str, Rows]:
+def _source(tree: exp.Expr, named: Mapping[str, CarriedColumns]) -> tuple[str, CarriedColumns]:
     alias = tree.args.get("alias")
     names = [column.name.lower() for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
     own = tree.alias.lower()
@@ -262,11 +264,11 @@ def _source(tree: exp.Expr, named: Mapping[str, Rows]) -> tuple[str, Rows]:
         isinstance(tree, exp.Table | exp.Unnest | exp.Lateral | exp.Values)
         and tree.find(exp.Select, exp.SetOperation) is None
     ):
-        return own, Rows(None, constant=True).called(names)
+        return own, CarriedColumns(None, constant=True).called(names)
     raise NotApartError(type(tree).__name__)
 
 
-def _enter(scope: Scope, tree: exp.Expr, named: Mapping[str, Rows]) -> tuple[str, Rows]:
+def _enter(scope: Scope, tree: exp.Expr, named: Mapping[str, CarriedColumns]) -> tuple[str, CarriedColumns]:
     alias, rows = _source(tree, named)
     if isinstance(tree, exp.Subquery) and tree.args.get("joins"):
         raise NotApartError("joined tables with an alias")
@@ -281,7 +283,7 @@ def _enter(scope: Scope, tree: exp.Expr, named: Mapping[str, Rows]) -> tuple[str
 _PARTS = frozenset({"this", "on", "using", "side", "kind", "method"})
 
 
-def _join(scope: Scope, join: exp.Join, asked: Sequence[exp.Expr], named: Mapping[str, Rows]) -> None:
+def _join(scope: Scope, join: exp.Join, asked: Sequence[exp.Expr], named: Mapping[str, CarriedColumns]) -> None:
     side, kind = join.side.upper(), join.kind.upper()
     if any(value for part, value in join.args.items() if part not in _PARTS):
         raise NotApartError("a join of another form")
@@ -337,7 +339,9 @@ def _subqueries(query: exp.Select) -> Iterator[exp.Expr]:
                 yield node
 
 
-def _check_subquery(found: exp.Expr, scope: Scope, named: Mapping[str, Rows], conditions: Sequence[exp.Expr]) -> None:
+def _check_subquery(
+    found: exp.Expr, scope: Scope, named: Mapping[str, CarriedColumns], conditions: Sequence[exp.Expr]
+) -> None:
     if not _reads(found, {name for name, rows in named.items() if not rows.constant}):
         return
     query = found.unnest() if isinstance(found, exp.Subquery) else found

@@ -1,4 +1,4 @@
-"""Nobody keeps what nobody reads: every node has the fields that are read above it, and its key.
+"""Columns that nothing reads are not kept: every node has the fields that are read above it, and its key.
 
 Walking down with the set of names that are read above, scans lose columns,
 projections outputs, aggregates and windows calls; and below what keeps rows (a side of a join, a
@@ -16,6 +16,18 @@ A filter or a join has the fields of its inputs, read above or not: in
 Columns that go by position (of distinct rows and set operations) all count as read. A UNION ALL
 loses a column together with all of its inputs, where the column lives on hidden if it is part of
 the input's key.
+
+**Texts of re-evaluations.** A column that a text only passes on, and that nothing reads, is not named in
+it any more, so that its inputs need not keep it.
+
+Two places pass columns on: the outermost SELECT, of which only what is read above and the key is
+wanted, and a SELECT that does nothing but name the columns of an input::
+
+    SELECT o.id FROM (SELECT "orders.id" AS id, "orders.amount" AS amount FROM in0) AS o LIMIT 10 PERCENT
+    SELECT o.id FROM (SELECT "orders.id" AS id FROM in0) AS o LIMIT 10 PERCENT
+
+Texts that take columns without naming them (a star over the input, NATURAL, COLUMNS, a pivot, a row as
+one value) are left alone.
 """
 
 from __future__ import annotations
@@ -23,7 +35,9 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import replace
 
-from everview.plan.expressions import Definition, of_field
+from sqlglot import exp
+
+from everview.plan.expressions import Definition, of_field, parsed, written
 from everview.plan.relations import (
     Aggregate,
     Distinct,
@@ -41,7 +55,6 @@ from everview.plan.relations import (
     Window,
 )
 from everview.plan.rules.merge_projections import merged
-from everview.plan.rules.pruned_texts import without_names, without_outputs
 from everview.plan.rules.trees import over, read_by_query, reads
 
 Names = Set[str]
@@ -147,3 +160,75 @@ def _with_shown(node: Relation, numbers: list[int]) -> Relation:
     outputs = [*((field, of_field(field)) for field in shown)]
     outputs += [(replace(field, hidden=True), of_field(field)) for field in rest]
     return merged(Project(node, tuple(outputs)))
+
+
+_PLAIN = {"expressions", "from_", "joins", "where", "qualify"}
+
+
+def without_outputs(node: Reevaluate, read: Set[str]) -> Reevaluate:
+    """The re-evaluation with the columns that are read and its key, where its text just lists them."""
+    tree = parsed(node.query)
+    if not isinstance(tree, exp.Select) or not {key for key, value in tree.args.items() if value} <= _PLAIN:
+        return node
+    if len(tree.expressions) != len(node.columns):
+        return node
+    wanted = {*read, *node.identity}
+    kept = [
+        n
+        for n, (field, output) in enumerate(zip(node.columns, tree.expressions, strict=True))
+        if field.name in wanted or not isinstance(output.unalias(), exp.Column) or output.is_star
+    ]
+    if len(kept) == len(node.columns):
+        return node
+    kept = kept or [0]
+    fewer = tree.copy()
+    fewer.set("expressions", [tree.expressions[n].copy() for n in kept])
+    columns = tuple(node.columns[n] for n in kept)
+    still = set(node.shown_as) <= {field.name for field in columns}
+    return replace(node, query=written(fewer), columns=columns, shown_as=node.shown_as if still else ())
+
+
+def without_names(node: Reevaluate) -> Reevaluate:
+    """The re-evaluation whose text names no column of an input in vain."""
+    tree = parsed(node.query).copy()
+    if tree.find(exp.Columns, exp.Pivot, exp.Command) or any(
+        join.method.upper() == "NATURAL" for join in tree.find_all(exp.Join)
+    ):
+        return node
+    changed = False
+    for source in [found for found in tree.find_all(exp.Subquery) if _names_an_input(found)]:
+        select, around = source.this, source.find_ancestor(exp.Select)
+        if around is None or not source.alias or _takes_whole(around, source.alias):
+            continue
+        inside = set(map(id, select.find_all(exp.Identifier)))
+        named = {found.name.lower() for found in tree.find_all(exp.Identifier) if id(found) not in inside}
+        kept = [output for output in select.expressions if output.alias_or_name.lower() in named]
+        kept = kept or select.expressions[:1]
+        if len(kept) < len(select.expressions):
+            select.set("expressions", kept)
+            changed = True
+    return replace(node, query=written(tree)) if changed else node
+
+
+def _names_an_input(source: exp.Subquery) -> bool:
+    select = source.this
+    alias = source.args.get("alias")
+    return (
+        isinstance(select, exp.Select)
+        and {key for key, value in select.args.items() if value} <= {"expressions", "from_", "order"}
+        and select.args.get("from_") is not None
+        and isinstance(select.args["from_"].this, exp.Table)
+        and all(isinstance(output.unalias(), exp.Column) and not output.is_star for output in select.expressions)
+        and not (isinstance(alias, exp.TableAlias) and alias.columns)
+    )
+
+
+def _takes_whole(select: exp.Select, alias: str) -> bool:
+    """Whether a SELECT takes all columns of one of its sources without naming them. In a subquery the
+    source may be meant from further in."""
+    for star in select.find_all(exp.Star):
+        of_source = isinstance(star.parent, exp.Column) and star.parent.table == alias
+        of_all = isinstance(star.parent, exp.Select) and star.parent is select
+        if of_source or of_all or not isinstance(star.parent, exp.Column | exp.Select | exp.Count):
+            return True
+    return any(not column.table and column.name.lower() == alias.lower() for column in select.find_all(exp.Column))

@@ -13,9 +13,9 @@ from sqlglot import exp
 
 from everview.change.types import BIGINT
 from everview.plan.build import order, queries
-from everview.plan.build.context import Context, NoOperator, field_column
-from everview.plan.build.links import Piece
-from everview.plan.build.scopes import Stage
+from everview.plan.build.context import BuildContext, NoOperator, field_column
+from everview.plan.build.links import QueryPiece
+from everview.plan.build.query_scopes import QueryScope
 from everview.plan.expressions import Definition, Expr, Field, of_field, quoted
 from everview.plan.relations import Relation, SetKind, SetOperation, Union, project
 from everview.sql.calls import aggregates
@@ -27,7 +27,7 @@ _KINDS: dict[type[exp.Expr], SetKind] = {
 }
 
 
-def build_set(context: Context, query: exp.SetOperation, alias: str | None) -> Piece:
+def build_set(context: BuildContext, query: exp.SetOperation, alias: str | None) -> QueryPiece:
     """A set operation with its ORDER BY and LIMIT."""
     if query.args.get("by_name") or query.args.get("on"):
         raise NoOperator("a set operation by name", query)
@@ -57,13 +57,13 @@ def build_set(context: Context, query: exp.SetOperation, alias: str | None) -> P
     else:
         copy = Field(context.names.fresh("copy"), BIGINT, nullable=False, hidden=True) if every else None
         relation = SetOperation(kind, every, relations[0], relations[1], columns, copy)
-    stage = Stage(context, relation, {})
+    scope = QueryScope(context, relation, {})
     outputs = tuple(field.name for field in columns)
     by_name = {name.lower(): field_column(output) for name, output in reversed(list(zip(names, outputs, strict=True)))}
     asked = _by_outputs(query, [field_column(output) for output in outputs])
     wanted = order.named(asked, by_name, [field_column(output) for output in outputs])
-    limited = order.limited(stage, query, wanted, ())
-    return Piece(stage.relation, outputs, names, order=limited if alias is None else ())
+    limited = order.limited(scope, query, wanted, ())
+    return QueryPiece(scope.relation, outputs, names, order=limited if alias is None else ())
 
 
 def _by_outputs(query: exp.Expr, outputs: Sequence[exp.Expr]) -> exp.Expr | None:
@@ -107,7 +107,7 @@ def _member(side: exp.Expr) -> list[exp.Expr]:
     return _flat(side) if bare else [side]
 
 
-def _shown(piece: Piece) -> Relation:
+def _shown(piece: QueryPiece) -> Relation:
     """The relation of a piece with its columns first and nothing else shown."""
     relation = piece.relation
     if tuple(field.name for field in relation.shown) == piece.outputs:
@@ -115,7 +115,7 @@ def _shown(piece: Piece) -> Relation:
     return project(relation, [(replace(f, hidden=False), of_field(f)) for f in map(relation.field, piece.outputs)])
 
 
-def _fitted(context: Context, relations: list[Relation]) -> list[Relation]:
+def _fitted(context: BuildContext, relations: list[Relation]) -> list[Relation]:
     """The relations with the types that DuckDB gives their union."""
     kinds = [tuple(field.type for field in relation.shown) for relation in relations]
     if len(set(kinds)) == 1:

@@ -31,8 +31,8 @@ import pyarrow as pa
 
 from everview.change.entries import WEIGHT
 from everview.change.frontier import Frontier
+from everview.operators.evaluation import readable
 from everview.operators.members import MEMBER, TAG, tags_of
-from everview.operators.readable import readable
 from everview.plan.maintenance import MaintenancePlan, Step, restricted
 from everview.store.contract import Deletes, Puts, Records, StateTable
 from everview.store.ragged import BINARY
@@ -78,7 +78,7 @@ class Unvalued:
 
 
 @dataclass
-class Quarantine:
+class QuarantineChanges:
     """What an attempt of an epoch found without a value, and what no longer is."""
 
     plan: MaintenancePlan

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from everview.change.types import parse_type
-from everview.operators.lookalikes import one_look
+from everview.operators.equal_values import one_look
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from everview.operators.evaluation import Evaluated, one_array
 from everview.operators.flow import condensed
 from everview.operators.members import MEMBER, Numbers
 from everview.operators.stored import StoredBags
-from everview.operators.work import Changes, Work
-from everview.operators.worker import StepWorker
+from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
+from everview.plan.maintenance.operator_definitions import KeyedRowsOperator
 from everview.store.contract import BagRows, Bytes
 from everview.store.ragged import column_of, glue
 
@@ -39,9 +39,9 @@ class PartitionWorker(StepWorker):
         super().__init__(step, bound)
         self.stored = StoredBags(bound.state_table(step), step.states[0], self.members)
         state = step.states[0]
-        self._key = [(sql, part.type) for sql, part in zip(step.parameters["key"], state.key, strict=True)]
-        order = [sql for sql, _ in step.parameters.get("order", ())]
-        self._order = [(sql, part.type) for sql, part in zip(order, state.order, strict=True)]
+        operator = step.operator_as(KeyedRowsOperator)
+        self._key = [(sql, part.type) for sql, part in zip(operator.key, state.key, strict=True)]
+        self._order = [(one.sql, part.type) for one, part in zip(operator.order or (), state.order, strict=True)]
 
     def reads(self, number: int) -> Iterable[str]:
         return [*super().reads(number), *(sql for sql, _ in self._key), *(sql for sql, _ in self._order)]

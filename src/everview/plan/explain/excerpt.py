@@ -17,7 +17,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True)
-class Part:
+class PlanExcerpt:
     """Steps and zones of some views."""
 
     plan: MaintenancePlan
@@ -43,7 +43,7 @@ class Part:
         return tuple(tuple(names) for names in found.values())
 
 
-def part_of(plan: MaintenancePlan, views: Sequence[str] | None = None) -> Part:
+def part_of(plan: MaintenancePlan, views: Sequence[str] | None = None) -> PlanExcerpt:
     """What maintains these views; all of them, unless told."""
     names = tuple(plan.by_name) if views is None else tuple(views)
     unknown = [name for name in names if name not in plan.by_name]
@@ -58,7 +58,7 @@ def part_of(plan: MaintenancePlan, views: Sequence[str] | None = None) -> Part:
             zones.append((len(zones) + 1, zone, inside))
     ordered = [step for _, _, inside in zones for step in inside]
     numbers = {step.fingerprint: number for number, step in enumerate(ordered, start=1)}
-    return Part(plan, names, steps, numbers, tuple(zones))
+    return PlanExcerpt(plan, names, steps, numbers, tuple(zones))
 
 
 def listed(names: Sequence[str]) -> str:

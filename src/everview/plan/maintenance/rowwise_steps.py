@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from everview.change.types import VARCHAR
 from everview.plan.expressions import Expr, Field, quoted
-from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.column_names import above, column_name, computed_name, numbered_from
 from everview.plan.maintenance.failing import can_fail
 from everview.plan.maintenance.family import template_of
-from everview.plan.maintenance.model import Operator
-from everview.plan.maintenance.names import above, column_name, computed_name, numbered_from
-from everview.plan.maintenance.sketch import Place, Stream
-from everview.plan.relations import Filter, Project, Rows, Scan, Union, Unnest
+from everview.plan.maintenance.operator_definitions import (
+    DeltaOperator,
+    FilterProjectOperator,
+    RowsOperator,
+    UnionOperator,
+    UnnestOperator,
+)
+from everview.plan.maintenance.operator_parts import TableColumn
+from everview.plan.maintenance.sketch import CompileContext, Place, Stream
+from everview.plan.relations import Filter, Project, QueryRows, Scan, Union, Unnest
 
 ROW_ID = ""
 """What tells the rows of a view apart, in one value, under this name: a query over a view that does
@@ -25,34 +30,32 @@ LONGEST = 4_000
 projections upon projections that name a column twice would double its text each time."""
 
 
-def scan(relation: Scan, needed: frozenset[str], context: Context) -> Stream:
+def scan(relation: Scan, needed: frozenset[str], context: CompileContext) -> Stream:
     """A base table's changes; or those of a view of the group, which are there already."""
     names = {f"{relation.alias}.{column.name}": column for column in relation.columns}
     view = context.views(relation.table)
     if view is not None:
         return replace(view, names={name: view.names.get(names[name].name, view.names[ROW_ID]) for name in needed})
-    draft, slots = context.sketch.step(Operator.DELTA, (), {"table": relation.table}, relation.table)
     key = [column_name(relation.table, name) for name in relation.primary]
+    operator = DeltaOperator(table=relation.table, key=tuple(key))
+    draft, slots = context.sketch.step(operator, (), relation.table)
     draft.located = tuple(frozenset({quoted(name)}) for name in key)
     draft.zone_key = tuple(map(quoted, key))
-    draft.parameters["key"] = tuple(key)
     wanted = needed | set(relation.key)
     found: dict[str, Expr] = {}
     for name, column in names.items():
         if name in wanted:
             stored = column_name(relation.table, column.name)
             draft.carry([Field(stored, column.type, column.nullable)])
-            draft.add("columns", stored, (stored, column.name))
+            draft.gain(TableColumn(stored, column.name))
             found[name] = Expr(quoted(stored), column.type)
     return Stream(draft, (relation.table,), {name: found[name] for name in needed}, slots)
 
 
-def rows(relation: Rows, needed: frozenset[str], context: Context) -> Stream:
+def rows(relation: QueryRows, needed: frozenset[str], context: CompileContext) -> Stream:
     """Rows of the query itself: inserted once, when the view is built."""
-    asked: dict[str, Any] = {"query": relation.query}
-    if relation.rounds:
-        asked["rounds"] = relation.rounds
-    draft, slots = context.sketch.step(Operator.ROWS, (), asked, "rows")
+    operator = RowsOperator(query=relation.query, rounds=relation.rounds)
+    draft, slots = context.sketch.step(operator, (), "rows")
     stored = [f"rows.{number}" for number, _ in enumerate(relation.columns, start=1)]
     if relation.number:
         stored.append("rows.number")
@@ -65,18 +68,16 @@ def rows(relation: Rows, needed: frozenset[str], context: Context) -> Stream:
     return Stream(draft, ("rows",), {name: found[name] for name in needed}, slots)
 
 
-def filtered(relation: Filter, needed: frozenset[str], context: Context) -> Stream:
+def filtered(relation: Filter, needed: frozenset[str], context: CompileContext) -> Stream:
     below = context.stream(relation.input, needed | relation.condition.fields)
     template = template_of(relation.condition.sql, relation.input.fields)
     own = [(kind, next(context.slots)) for kind in template.classes]
     condition = below.over(Expr(numbered_from(template.sql, len(below.slots) + 1), relation.condition.type))
     subject = below.draft.subject
     draft, slots = context.sketch.step(
-        Operator.FILTER_PROJECT,
+        FilterProjectOperator(condition=condition.sql),
         [(below, None)],
-        {"condition": condition.sql},
         subject if subject.startswith("filtered ") else f"filtered {subject}",
-        meaning="filter",
         own=own,
     )
     names = {name: below.names[name] for name in needed}
@@ -84,7 +85,7 @@ def filtered(relation: Filter, needed: frozenset[str], context: Context) -> Stre
     return Stream(draft, below.labels, names, slots)
 
 
-def projected(relation: Project, needed: frozenset[str], context: Context) -> Stream:
+def projected(relation: Project, needed: frozenset[str], context: CompileContext) -> Stream:
     outputs = [(column, expression) for column, expression in relation.outputs if column.name in needed]
     below = context.stream(relation.input, frozenset().union(*(expression.fields for _, expression in outputs)))
     names = {column.name: below.over(expression) for column, expression in outputs}
@@ -92,34 +93,26 @@ def projected(relation: Project, needed: frozenset[str], context: Context) -> St
         return Stream(below.draft, below.labels, names, below.slots)
     kinds = {name: column.type for name, column in below.draft.columns.items()}
     failing = tuple(sorted({found.sql for found in names.values() if can_fail(found.sql, kinds)}))
-    parameters = {"first": failing} if failing else {}
-    draft, slots = context.sketch.step(
-        Operator.FILTER_PROJECT, [(below, None)], parameters, below.draft.subject, meaning="project"
-    )
+    draft, slots = context.sketch.step(FilterProjectOperator(first=failing), [(below, None)], below.draft.subject)
     return Stream(below.draft, below.labels, names, below.slots).carried_by(draft, names, slots)
 
 
-def unnest(relation: Unnest, needed: frozenset[str], context: Context) -> Stream:
+def unnest(relation: Unnest, needed: frozenset[str], context: CompileContext) -> Stream:
     own = {relation.item.name, relation.position.name}
     below = context.stream(relation.input, (needed - own) | relation.items.fields)
     items = below.over(relation.items).sql
-    draft, slots = context.sketch.step(
-        Operator.UNNEST,
-        [(below, None)],
-        {"items": items, "outer": relation.outer},
-        f"items of {below.draft.subject}",
-    )
+    item, position = (computed_name(below.labels, f"{made}({items})") for made in ("unnest", "position"))
+    operator = UnnestOperator(items=items, outer=relation.outer, item=item, position=position)
+    draft, slots = context.sketch.step(operator, [(below, None)], f"items of {below.draft.subject}")
     names = {name: below.names[name] for name in needed - own}
     draft.carry(below.columns_of(*names.values()))
-    for column, said in ((relation.item, "unnest"), (relation.position, "position")):
-        stored = computed_name(below.labels, f"{said}({items})")
+    for column, stored in ((relation.item, item), (relation.position, position)):
         draft.carry([Field(stored, column.type, column.nullable)])
-        draft.parameters["item" if said == "unnest" else "position"] = stored
         names[column.name] = Expr(quoted(stored), column.type)
     return Stream(draft, above("unnested", below.labels), names, slots)
 
 
-def union(relation: Union, needed: frozenset[str], context: Context) -> Stream:
+def union(relation: Union, needed: frozenset[str], context: CompileContext) -> Stream:
     """Columns are matched by position, so which column of an input goes where is the meaning:
     all of them are needed."""
     columns = relation.fields
@@ -147,9 +140,8 @@ def union(relation: Union, needed: frozenset[str], context: Context) -> Stream:
     stored = [f"union.{n + 1}" for n in range(count)] + ["union.branch"]
     stored += [f"union.key {n + 1}" for n in range(len(columns) - len(stored))]
     draft, slots = context.sketch.step(
-        Operator.UNION,
+        UnionOperator(columns=tuple(stored), inputs=tuple(tuple(map(_cast, row, columns)) for row in sent)),
         inputs,
-        {"columns": tuple(stored), "inputs": tuple(tuple(map(_cast, row, columns)) for row in sent)},
         " + ".join(below.draft.subject for below in streams),
     )
     draft.located = tuple(frozenset({quoted(name)}) for name in stored[count:]) if apart else None

@@ -13,10 +13,10 @@ from sqlglot import exp
 
 from everview.change.schema import RESERVED
 from everview.change.types import BIGINT
-from everview.plan.build import calls, subqueries
+from everview.plan.build import function_calls, subqueries
 from everview.plan.build.context import NoOperator, field_column, nullable, text_of
 from everview.plan.build.links import Link
-from everview.plan.build.scopes import Stage, has_query
+from everview.plan.build.query_scopes import QueryScope, has_query
 from everview.plan.expressions import Definition, Expr, Field, quoted
 from everview.plan.relations import Aggregate, Call
 from everview.sql.outer_aggregates import computed_parts, outer_aggregates, plain_columns
@@ -27,23 +27,25 @@ Sets = list[list[exp.Expr]]
 def is_grouped(query: exp.Expr) -> bool:
     if query.args.get("group") or query.args.get("having"):
         return True
-    if any(True for part in computed_parts(query) for _ in calls.aggregate_calls(part)):
+    if any(True for part in computed_parts(query) for _ in function_calls.aggregate_calls(part)):
         return True
     return bool(outer_aggregates(query))
 
 
-def build_groups(stage: Stage, query: exp.Expr, links: list[Link]) -> dict[str, str] | None:
-    """Group the stage. For one group over everything that is linked to the rows around it: what
+def build_groups(scope: QueryScope, query: exp.Expr, links: list[Link]) -> dict[str, str] | None:
+    """Group the scope. For one group over everything that is linked to the rows around it: what
     each aggregate is over nothing."""
-    context = stage.context
+    context = scope.context
     sets = _sets(query)
-    _absorb_keys(stage, query, sets)
-    lifted = _lifted(stage, query)
-    nodes = [call for part in computed_parts(query) for call in calls.aggregate_calls(part)] + list(lifted.values())
+    _absorb_keys(scope, query, sets)
+    lifted = _lifted(scope, query)
+    nodes = [call for part in computed_parts(query) for call in function_calls.aggregate_calls(part)] + list(
+        lifted.values()
+    )
     for node in nodes:
-        subqueries.absorb_within(stage, node)
-    relation = stage.relation
-    texts = [list(dict.fromkeys(stage.texts(one))) for one in sets]
+        subqueries.absorb_within(scope, node)
+    relation = scope.relation
+    texts = [list(dict.fromkeys(scope.texts(one))) for one in sets]
     keys = list(dict.fromkeys(text for one in texts for text in one))
     linked = [quoted(link.inner) for link in links]
     several = len(texts) > 1
@@ -57,36 +59,40 @@ def build_groups(stage: Stage, query: exp.Expr, links: list[Link]) -> dict[str, 
         groups.append((Field(name, expression.type, may_be_null), expression))
         known[expression.sql] = name
     made: list[Call] = []
-    texts_of = {id(node): text_of(stage.lower(node)) for node in nodes}
+    texts_of = {id(node): text_of(scope.lower(node)) for node in nodes}
     for node in nodes:
-        tree = stage.lower(node)
+        tree = scope.lower(node)
         text = texts_of[id(node)]
         if text not in known and not isinstance(tree, exp.Grouping):
-            call = calls.aggregate(context, relation, tree, context.names.fresh(calls.function_of(tree)))
+            call = function_calls.aggregate(
+                context, relation, tree, context.names.fresh(function_calls.function_of(tree))
+            )
             made.append(call)
             known[text] = call.field.name
     if not groups and not made:  # HAVING alone: the one row has to hold something
-        made.append(calls.aggregate(context, relation, exp.Count(this=exp.Star()), context.names.fresh("count")))
+        made.append(
+            function_calls.aggregate(context, relation, exp.Count(this=exp.Star()), context.names.fresh("count"))
+        )
     at = {expression.sql: number for number, (_, expression) in enumerate(groups)}
     numbers = tuple(tuple(at[text] for text in dict.fromkeys([*one, *linked])) for one in texts) if several else ()
     number = Field(context.names.fresh("set"), BIGINT, nullable=False, hidden=True) if several else None
-    stage.relation = Aggregate(relation, tuple(groups), tuple(made), numbers, number)
+    scope.relation = Aggregate(relation, tuple(groups), tuple(made), numbers, number)
     links[:] = [replace(link, inner=known[quoted(link.inner)]) for link in links]
-    _groupings(stage, query, texts, number, known)
-    stage.known = known
-    stage.columns |= {place: known[texts_of[id(node)]] for place, node in lifted.items()}
+    _groupings(scope, query, texts, number, known)
+    scope.known = known
+    scope.columns |= {place: known[texts_of[id(node)]] for place, node in lifted.items()}
     if links and texts == [[]]:
-        return {call.field.name: "0" if call.function in calls.COUNTS else "NULL" for call in made}
+        return {call.field.name: "0" if call.function in function_calls.COUNTS else "NULL" for call in made}
     if links and any(not one for one in texts):
         raise NoOperator("an empty grouping set linked to the rows around it", query)
     return None
 
 
-def _lifted(stage: Stage, query: exp.Expr) -> dict[tuple[str, str], exp.Expr]:
+def _lifted(scope: QueryScope, query: exp.Expr) -> dict[tuple[str, str], exp.Expr]:
     """The aggregates of a query that stand in its subqueries. There they become columns of the rows around,
     under the names that are returned with them."""
     found = outer_aggregates(query)
-    alias = stage.context.names.source(f"{RESERVED}aggregates") if found else ""
+    alias = scope.context.names.source(f"{RESERVED}aggregates") if found else ""
     lifted: dict[tuple[str, str], exp.Expr] = {}
     for number, node in enumerate(found):
         if any(isinstance(part, exp.Query) for part in node.walk()):
@@ -96,16 +102,16 @@ def _lifted(stage: Stage, query: exp.Expr) -> dict[tuple[str, str], exp.Expr]:
     return lifted
 
 
-def _absorb_keys(stage: Stage, query: exp.Expr, sets: Sets) -> None:
+def _absorb_keys(scope: QueryScope, query: exp.Expr, sets: Sets) -> None:
     """Group columns with subqueries in them: computed before the groups are, and taken as such
     wherever the query says them again."""
     for one in sets:
         for at, key in enumerate(one):
             if not has_query(key):
                 continue
-            expression = stage.expr(subqueries.absorbed(stage, key))
-            field = Field(stage.context.names.fresh("group"), expression.type)
-            stage.relation = stage.context.extended(stage.relation, [(field, expression)])
+            expression = scope.expr(subqueries.absorbed(scope, key))
+            field = Field(scope.context.names.fresh("group"), expression.type)
+            scope.relation = scope.context.extended(scope.relation, [(field, expression)])
             for part in computed_parts(query):
                 for node in [node for node in part.walk() if node == key]:
                     node.replace(field_column(field.name))
@@ -113,12 +119,12 @@ def _absorb_keys(stage: Stage, query: exp.Expr, sets: Sets) -> None:
 
 
 def _groupings(
-    stage: Stage, query: exp.Expr, texts: list[list[str]], number: Field | None, known: dict[str, str]
+    scope: QueryScope, query: exp.Expr, texts: list[list[str]], number: Field | None, known: dict[str, str]
 ) -> None:
     """GROUPING(…): which of the columns a row is not grouped by, as bits."""
     for part in computed_parts(query):
         for node in part.find_all(exp.Grouping):
-            tree = stage.lower(node)
+            tree = scope.lower(node)
             wanted = [text_of(one.unnest()) for one in tree.expressions]
             bits = [
                 sum(1 << (len(wanted) - 1 - n) for n, text in enumerate(wanted) if text not in one) for one in texts
@@ -128,8 +134,8 @@ def _groupings(
                 continue
             cases = " ".join(f"WHEN {n} THEN {value}" for n, value in enumerate(bits))
             value = f"CASE {quoted(number.name)} {cases} END" if number else str(bits[0])
-            field = Field(stage.context.names.fresh("grouping"), BIGINT, nullable=False)
-            stage.relation = stage.context.extended(stage.relation, [(field, Expr(f"CAST({value} AS BIGINT)", BIGINT))])
+            field = Field(scope.context.names.fresh("grouping"), BIGINT, nullable=False)
+            scope.relation = scope.context.extended(scope.relation, [(field, Expr(f"CAST({value} AS BIGINT)", BIGINT))])
             known[text] = field.name
 
 
@@ -142,7 +148,11 @@ def _sets(query: exp.Expr) -> Sets:
         assert isinstance(query, exp.Select)
         shown = [part.unalias() for part in plain_columns(query)]
         return [
-            [one for one in shown if not any(True for _ in calls.aggregate_calls(one)) and not one.find(exp.Window)]
+            [
+                one
+                for one in shown
+                if not any(True for _ in function_calls.aggregate_calls(one)) and not one.find(exp.Window)
+            ]
         ]
     parts = [*group.expressions]
     for name in ("rollup", "cube", "grouping_sets"):

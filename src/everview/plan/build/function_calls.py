@@ -13,12 +13,12 @@ from functools import cache
 from sqlglot import exp
 
 from everview.change.types import BIGNUM, DOUBLE, Kind, Type
-from everview.plan.build.context import Context, field_column, text_of
-from everview.plan.build.scopes import as_sort, inside
+from everview.plan.build.context import BuildContext, field_column, text_of
+from everview.plan.build.query_scopes import as_sort, inside
 from everview.plan.collations import is_collated
 from everview.plan.expressions import Expr, Field, parsed, written
 from everview.plan.relations import Call, Relation, Way
-from everview.plan.relations.sums import kept_as
+from everview.plan.relations.groups import kept_as
 from everview.sql.outer_aggregates import WRAPPERS
 from everview.sql.settings import connect
 
@@ -97,7 +97,7 @@ def windows(node: exp.Expr) -> Iterator[exp.Window]:
     return (part for part in inside(node) if isinstance(part, exp.Window) and part.this and part.args.get("over"))
 
 
-def aggregate(context: Context, relation: Relation, tree: exp.Expr, name: str) -> Call:
+def aggregate(context: BuildContext, relation: Relation, tree: exp.Expr, name: str) -> Call:
     """An aggregate over fields as a call. Its type is filled in by :func:`typed`."""
     function = function_of(tree)
     filter_ = tree.expression.this if isinstance(tree, exp.Filter) else None

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from everview.change.types import FLOATS, INTEGERS, Kind
-from everview.plan.build.context import Context, NoOperator, text_of
+from everview.plan.build.context import BuildContext, NoOperator, text_of
 from everview.plan.collations import comparable
 from everview.plan.expressions import Expr, conjunction, quoted
 from everview.plan.relations import Equality, Filter, Join, JoinKind, Reevaluate, Relation, full_join, tells_sides
@@ -25,7 +25,7 @@ _TIMES = {Kind.DATE, Kind.TIMESTAMP}
 
 
 def combine(
-    context: Context, parts: Sequence[Relation], conditions: list[exp.Expr], places: Mapping[str, exp.Expr]
+    context: BuildContext, parts: Sequence[Relation], conditions: list[exp.Expr], places: Mapping[str, exp.Expr]
 ) -> Relation:
     """The inner join of all parts. Takes the conditions it has used as join keys off the list.
     ``places`` are where fields come from."""
@@ -42,7 +42,7 @@ def combine(
 
 
 def _connected(
-    context: Context, island: Relation, waiting: list[Relation], conditions: list[exp.Expr]
+    context: BuildContext, island: Relation, waiting: list[Relation], conditions: list[exp.Expr]
 ) -> Relation | None:
     """The island joined with the first waiting part that an equality connects to it."""
     for part in waiting:
@@ -58,7 +58,7 @@ def _connected(
 
 
 def _bridged(
-    context: Context, islands: list[Relation], conditions: list[exp.Expr], places: Mapping[str, exp.Expr]
+    context: BuildContext, islands: list[Relation], conditions: list[exp.Expr], places: Mapping[str, exp.Expr]
 ) -> list[Relation]:
     """Two islands fewer, one more: first those where one has one row, then those that are left."""
     for number, island in enumerate(islands):
@@ -91,7 +91,7 @@ def _place(relation: Relation, places: Mapping[str, exp.Expr]) -> exp.Expr | Non
 
 
 def _reconnected(
-    context: Context, joined: Relation, others: list[Relation], conditions: list[exp.Expr]
+    context: BuildContext, joined: Relation, others: list[Relation], conditions: list[exp.Expr]
 ) -> list[Relation]:
     while (found := _connected(context, joined, others, conditions)) is not None:
         joined = found
@@ -102,7 +102,7 @@ def fields_in(tree: exp.Expr) -> set[str]:
     return {column.name for column in tree.find_all(exp.Column)}
 
 
-def equate(context: Context, condition: exp.Expr, left: Relation, right: Relation) -> Equality | None:
+def equate(context: BuildContext, condition: exp.Expr, left: Relation, right: Relation) -> Equality | None:
     """A condition as a join key, if it equates an expression over one side with one over the other."""
     if not isinstance(condition, exp.EQ | exp.NullSafeEQ):
         return None
@@ -122,7 +122,7 @@ def equate(context: Context, condition: exp.Expr, left: Relation, right: Relatio
     )
 
 
-def equality(context: Context, left: Expr, right: Expr, nulls_match: bool = False) -> Equality | None:
+def equality(context: BuildContext, left: Expr, right: Expr, nulls_match: bool = False) -> Equality | None:
     """``left = right`` with both sides of one type; None where DuckDB compares them in a third way."""
     sides = comparable(left, right)
     if sides is None:
@@ -140,7 +140,12 @@ def equality(context: Context, left: Expr, right: Expr, nulls_match: bool = Fals
 
 
 def join_on(
-    context: Context, kind: JoinKind, left: Relation, right: Relation, conditions: Sequence[exp.Expr], place: exp.Expr
+    context: BuildContext,
+    kind: JoinKind,
+    left: Relation,
+    right: Relation,
+    conditions: Sequence[exp.Expr],
+    place: exp.Expr,
 ) -> Relation:
     """A join of two relations on conditions over their fields."""
     keys: list[Equality] = []
@@ -158,7 +163,7 @@ def join_on(
 
 
 def _join(
-    context: Context, kind: JoinKind, left: Relation, right: Relation, keys: Sequence[Equality], rest: Expr | None
+    context: BuildContext, kind: JoinKind, left: Relation, right: Relation, keys: Sequence[Equality], rest: Expr | None
 ) -> Join:
     if kind is JoinKind.FULL:
         return full_join(left, right, keys, rest, context.names.fresh("side"))
@@ -166,7 +171,7 @@ def _join(
 
 
 def every_pair(
-    context: Context, kind: JoinKind, left: Relation, right: Relation, rest: Expr | None, why: NoOperator
+    context: BuildContext, kind: JoinKind, left: Relation, right: Relation, rest: Expr | None, why: NoOperator
 ) -> Relation:
     """A join without any equality: rules may find one, or make it a re-evaluation of what is left."""
     context.noticed(why, "every change re-evaluates the join of both inputs as a whole")
@@ -174,7 +179,12 @@ def every_pair(
 
 
 def as_of(
-    context: Context, kind: JoinKind, left: Relation, right: Relation, conditions: Sequence[exp.Expr], place: exp.Expr
+    context: BuildContext,
+    kind: JoinKind,
+    left: Relation,
+    right: Relation,
+    conditions: Sequence[exp.Expr],
+    place: exp.Expr,
 ) -> Relation:
     """For each row of the left side the last row of the right side that is not after it: of right rows at
     one moment, the first by the key. Whether there is one at all is an ordinary semi or anti join."""
@@ -242,7 +252,7 @@ def _over(condition: exp.Expr, relation: Relation) -> str:
     raise NoOperator("an as-of join of this form", condition)
 
 
-def filtered(context: Context, relation: Relation, conditions: Sequence[exp.Expr]) -> Relation:
+def filtered(context: BuildContext, relation: Relation, conditions: Sequence[exp.Expr]) -> Relation:
     """The rows for which all conditions over fields hold."""
     condition = conjunction(context.condition(condition, relation) for condition in conditions)
     return Filter(relation, condition) if condition else relation

@@ -7,18 +7,28 @@ from dataclasses import replace
 
 from everview.change.schema import KeyPart
 from everview.plan.expressions import Expr, Field
-from everview.plan.maintenance.context import Context
+from everview.plan.maintenance.column_names import pretty, side_prefix
 from everview.plan.maintenance.failing import computed_first, settled
-from everview.plan.maintenance.model import Operator, Role, Shape
-from everview.plan.maintenance.names import pretty, side_prefix
-from everview.plan.maintenance.sketch import Draft, Located, StateDraft, Stream, place_by, renamed, with_prefix
+from everview.plan.maintenance.model import Role, Shape
+from everview.plan.maintenance.operator_definitions import JoinOperator, PartitionOperator, ReverseJoinOperator
+from everview.plan.maintenance.operator_parts import MatchedKey
+from everview.plan.maintenance.sketch import (
+    CompileContext,
+    Located,
+    StateDraft,
+    StepDraft,
+    Stream,
+    place_by,
+    renamed,
+    with_prefix,
+)
 from everview.plan.relations import Join, JoinKind
 from everview.plan.relations.joins import Equality
 
 _LEFT_ONLY = (JoinKind.SEMI, JoinKind.ANTI)
 
 
-def join(relation: Join, needed: frozenset[str], context: Context) -> Stream:
+def join(relation: Join, needed: frozenset[str], context: CompileContext) -> Stream:
     """A right join is a left join with its sides exchanged; only the order of compiling stays."""
     read = needed | (relation.rest.fields if relation.rest else frozenset())
     wanted = [
@@ -45,16 +55,14 @@ def join(relation: Join, needed: frozenset[str], context: Context) -> Stream:
     prefix = side_prefix(left.labels, right.labels)
     beside = {name: Expr(with_prefix(found.sql, prefix), found.type) for name, found in right.names.items()}
     both = Stream(left.draft, left.labels, left.names | beside)
-    parameters = {
-        "kind": kind.value,
-        "left": tuple(first.over(e.left).sql for e in on),
-        "right": tuple(second.over(e.right).sql for e in on),
-        "nulls match": tuple(e.nulls_match for e in on),
-        "rest": both.over(relation.rest).sql if relation.rest else None,
-        "right prefix": prefix,
-    }
+    operator = JoinOperator(
+        kind=kind,
+        on=tuple(MatchedKey(first.over(e.left).sql, second.over(e.right).sql, e.nulls_match) for e in on),
+        rest=both.over(relation.rest).sql if relation.rest else None,
+        right_prefix=prefix,
+    )
     subject = f"{left.draft.subject} ⋈ {right.draft.subject}"
-    draft, slots = context.sketch.step(Operator.JOIN, [(left, None), (right, None)], parameters, subject)
+    draft, slots = context.sketch.step(operator, [(left, None), (right, None)], subject)
     draft.located = _located(kind, left.draft.located, renamed(right.draft.located, prefix))
     names = {name: both.names[name] for name in needed}
     missing_left = kind is JoinKind.FULL
@@ -82,7 +90,7 @@ def _columns(side: Stream, names: Iterable[str], prefix: str, missing: bool) -> 
 
 
 def rows_by(
-    context: Context, below: Stream, key: Sequence[Expr], fields: Iterable[str], *, joined: bool = False
+    context: CompileContext, below: Stream, key: Sequence[Expr], fields: Iterable[str], *, joined: bool = False
 ) -> Stream:
     """A bag of rows for each key. One for each input and key, whoever reads it: a join's sides,
     groups and partitions that are evaluated again (paper 004, Example 6)."""
@@ -90,17 +98,12 @@ def rows_by(
     first = computed_first(context, below, [*key, *(below.names[name] for name in fields)])
     key, below = [settled(first, one) for one in key], first
     by = tuple(expression.sql for expression in key)
-    draft, slots = context.sketch.step(
-        Operator.PARTITION,
-        [(below, place_by(below.draft, by))],
-        {"key": by},
-        below.draft.subject,
-        meaning="rows by key",
-    )
+    place = place_by(below.draft, by)
+    draft, slots = context.sketch.step(PartitionOperator(key=by), [(below, place)], below.draft.subject)
     if draft.state is None:
         draft.state = StateDraft(Role.PARTITION, Shape.BAG, by_text(below.draft, by), bag_key(below, key))
     if joined:
-        draft.operator = Operator.REVERSE_JOIN
+        draft.operator = ReverseJoinOperator(key=by)
         draft.state.role = Role.REVERSE_JOIN
     keyed = replace(below, names={one.sql: one for one in key})
     keyed.carried_by(draft, keyed.names, slots)  # so that its changes can go on by that key
@@ -117,7 +120,7 @@ def bag_key(below: Stream, key: Sequence[Expr]) -> tuple[KeyPart, ...]:
     )
 
 
-def by_text(below: Draft, key: Sequence[str]) -> str:
+def by_text(below: StepDraft, key: Sequence[str]) -> str:
     """``orders by customer``, for people."""
     own = f"{below.subject.removeprefix('filtered ')}."
     parts = ", ".join(pretty(sql, lambda name: name.removeprefix(own)) for sql in key)

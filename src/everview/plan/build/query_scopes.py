@@ -1,7 +1,7 @@
 """Stages: a relation under construction, and how the query's columns are its fields.
 
 The query says ``o.amount`` and the relation has a field of some name for it;
-a :class:`Stage` turns the one into the other, and an expression that has been computed
+a :class:`QueryScope` turns the one into the other, and an expression that has been computed
 already (a group column, an aggregate, a window function) into the field that holds it.
 
 Three forms of a column occur in a tree: with a table (as the query says it), without one (a
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from everview.plan.build.context import Context, NoOperator, field_column, text_of
+from everview.plan.build.context import BuildContext, NoOperator, field_column, text_of
 from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr
 from everview.plan.relations import Filter, Relation, Sort
@@ -27,10 +27,10 @@ Columns = dict[tuple[str, str], str]
 
 
 @dataclass
-class Stage:
+class QueryScope:
     """A relation under construction."""
 
-    context: Context
+    context: BuildContext
     relation: Relation
     columns: Columns
     known: dict[str, str] = field(default_factory=dict)

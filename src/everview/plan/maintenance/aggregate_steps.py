@@ -1,4 +1,4 @@
-"""What brings rows together: aggregates, distinct rows, set operations.
+"""Aggregates.
 
 An aggregate is put together from parts that are each kept for one (input, group
 key) and shared, and the step that puts them together keeps nothing.
@@ -22,21 +22,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from everview.change.schema import KeyPart
 from everview.change.types import BIGINT, Type
 from everview.plan.expressions import Expr, Field, fields_of, quoted, replaced
-from everview.plan.maintenance.context import Context
-from everview.plan.maintenance.failing import computed_first, settled
-from everview.plan.maintenance.failing_calls import calls_that_can_fail
-from everview.plan.maintenance.joining import by_text, rows_by
-from everview.plan.maintenance.model import Operator, Role, Shape
-from everview.plan.maintenance.names import above, computed_name
-from everview.plan.maintenance.sketch import Place, StateDraft, Stream, place_by, place_for
-from everview.plan.relations import Aggregate, Call, Distinct, SetOperation, Way
-from everview.plan.relations.sums import kept_as
+from everview.plan.maintenance.column_names import above, computed_name
+from everview.plan.maintenance.counting_steps import distinct_rows
+from everview.plan.maintenance.failing import calls_that_can_fail, computed_first, settled
+from everview.plan.maintenance.join_steps import by_text, rows_by
+from everview.plan.maintenance.model import Role, Shape
+from everview.plan.maintenance.operator_definitions import (
+    AggregateOperator,
+    ExpandOperator,
+    ExtremeOperator,
+    FilterProjectOperator,
+    GroupKey,
+    GroupReevaluationOperator,
+    PreAggregationOperator,
+)
+from everview.plan.maintenance.operator_parts import (
+    AccumulatedColumn,
+    AssembledCall,
+    EndColumn,
+    EvaluatedCall,
+    PartColumn,
+)
+from everview.plan.maintenance.sketch import CompileContext, Place, StateDraft, Stream, place_for
+from everview.plan.relations import Aggregate, Call, Way
+from everview.plan.relations.groups import kept_as
 
 
-def aggregate(relation: Aggregate, needed: frozenset[str], context: Context) -> Stream:
+def aggregate(relation: Aggregate, needed: frozenset[str], context: CompileContext) -> Stream:
     calls = [call for call in relation.calls if call.field.name in needed]
     read = frozenset().union(
         *(expression.fields for _, expression in relation.groups),
@@ -84,11 +98,11 @@ class _Parts:
 
     def __init__(
         self,
-        context: Context,
+        context: CompileContext,
         below: Stream,
         key: Sequence[Expr],
         texts: Mapping[str, Expr],
-        always: tuple[tuple[str, ...], ...],
+        always: tuple[GroupKey, ...],
     ) -> None:
         self.context = context
         self.below = below
@@ -96,6 +110,7 @@ class _Parts:
         """What arguments and filters are in columns of what is below."""
         self.key = tuple(key)
         self.by = tuple(one.sql for one in key)
+        self.key_names = tuple(below.name_of(one) for one in key)
         self.always = always
         """The groups that are there even over nothing: the values of the key."""
         self.subject = by_text(below.draft, self.by)
@@ -120,7 +135,6 @@ class _Parts:
         return sql, self._accumulated(self._use(self._sums(different, by)), call, columns, None)
 
     def _use(self, part: Stream) -> Stream:
-        part.draft.parameters["key names"] = tuple(self.below.name_of(one) for one in self.key)
         self.used.setdefault(part.draft.fingerprint, part)
         return part
 
@@ -132,7 +146,8 @@ class _Parts:
         by = by or self.by
         place = place_for(below.draft, by)
         subject = by_text(below.draft, by)
-        draft, slots = self.context.sketch.step(Operator.PRE_AGGREGATION, [(below, place)], {"key": by}, subject)
+        operator = PreAggregationOperator(key=by, key_names=self.key_names)
+        draft, slots = self.context.sketch.step(operator, [(below, place)], subject)
         if draft.state is None:
             kept: dict[str, Field] = {}
             key = self.below.key_parts(self.key)
@@ -148,15 +163,22 @@ class _Parts:
         if call.function == "count":
             return ((sums.draft.fingerprint, count),)
         kind = call.arguments[0].type
-        total = self._accumulate(sums, "sum", argument, filtered, kept_as(kind) or kind)
-        sums.draft.add("argument types", total, (total, str(kind)))
+        total = self._accumulate(sums, "sum", argument, filtered, kept_as(kind) or kind, kind)
         return ((sums.draft.fingerprint, total), (sums.draft.fingerprint, count))
 
-    def _accumulate(self, sums: Stream, function: str, argument: str | None, filtered: str | None, kind: Type) -> str:
+    def _accumulate(
+        self,
+        sums: Stream,
+        function: str,
+        argument: str | None,
+        filtered: str | None,
+        kind: Type,
+        argument_type: Type | None = None,
+    ) -> str:
         sql = _text(function, [argument] if argument else [], False, filtered)
         name = computed_name(sums.labels, sql)
         column = Field(name, kind, nullable=False)
-        sums.draft.add("accumulators", name, (name, function, argument, filtered))
+        sums.draft.gain(AccumulatedColumn(name, function, argument, filtered, argument_type))
         sums.draft.carry([column])
         assert sums.draft.state is not None and sums.draft.state.fields is not None
         sums.draft.state.fields[name] = column
@@ -164,12 +186,9 @@ class _Parts:
 
     def _end(self, function: str, sql: str, value: Expr, filtered: str | None) -> Held:
         """An end of the bag of values."""
-        draft, slots = self.context.sketch.step(
-            Operator.EXTREME,
-            [(self.below, place_for(self.below.draft, self.by))],
-            {"key": self.by, "value": value.sql, "filter": filtered},
-            self.subject,
-        )
+        operator = ExtremeOperator(key=self.by, value=value.sql, filter=filtered, key_names=self.key_names)
+        place = place_for(self.below.draft, self.by)
+        draft, slots = self.context.sketch.step(operator, [(self.below, place)], self.subject)
         if draft.state is None:
             (part,) = self.below.key_parts([value])
             part = replace(part, name=f"value {part.name}")
@@ -183,7 +202,7 @@ class _Parts:
             )
             draft.carry(self._columns())
         name = computed_name(self.below.labels, sql)
-        draft.add("ends", name, (name, function))
+        draft.gain(EndColumn(name, function))
         draft.carry([Field(name, value.type)])
         self._use(Stream(draft, self.below.labels, {}, slots))
         return ((draft.fingerprint, name),)
@@ -192,14 +211,16 @@ class _Parts:
         """A call that is evaluated over the rows of its group again."""
         names = {name: Expr(quoted(name), self.below.draft.columns[name].type) for name in fields_of(sql)}
         rows = rows_by(self.context, replace(self.below, names=names), self.key, sorted(names))
-        parameters = {"key": self.by}
         kinds = {name: one.type for name, one in self.below.draft.columns.items()}
-        if failing := calls_that_can_fail([sql], kinds):
-            parameters["failing"] = failing
-        draft, slots = self.context.sketch.step(Operator.GROUP_REEVALUATION, [(rows, None)], parameters, self.subject)
-        draft.parameters["always"] = self.always
+        operator = GroupReevaluationOperator(
+            key=self.by,
+            failing=calls_that_can_fail([sql], kinds),
+            key_names=self.key_names,
+            always=self.always,
+        )
+        draft, slots = self.context.sketch.step(operator, [(rows, None)], self.subject)
         name = computed_name(self.below.labels, sql)
-        draft.add("calls", name, (name, sql))
+        draft.gain(EvaluatedCall(name, sql))
         draft.carry([*self._columns(), Field(name, column.type, column.nullable)])
         self._use(Stream(draft, self.below.labels, {}, slots))
         return ((draft.fingerprint, name),)
@@ -213,11 +234,9 @@ class _Parts:
         row = [*self.key, *(Expr(sql, one.type) for sql, one in zip(arguments, call.arguments, strict=True))]
         if filtered is not None:
             draft, slots = self.context.sketch.step(
-                Operator.FILTER_PROJECT,
+                FilterProjectOperator(condition=filtered),
                 [(below, None)],
-                {"condition": filtered},
                 f"filtered {below.draft.subject.removeprefix('filtered ')}",
-                meaning="filter",
             )
             draft.carry(below.columns_of(*row))
             below = Stream(draft, below.labels, {}, slots)
@@ -238,17 +257,19 @@ class _Parts:
             Field(computed_name(self.below.labels, sql), call.field.type, call.field.nullable)
             for (sql, _), call in zip(made, calls, strict=True)
         ]
-        said = {
-            column.name: (column.name, call.function, tuple((order.index(part), one) for part, one in held))
+        assembled = {
+            column.name: AssembledCall(
+                column.name, call.function, tuple(PartColumn(order.index(part), one) for part, one in held)
+            )
             for column, call, (_, held) in zip(columns, calls, made, strict=True)
         }
-        parameters = {
-            "key": tuple(self.below.name_of(one) for one in self.key),
-            "calls": tuple(said[name] for name in sorted(said)),
-            "groups": order.index(self.counted.draft.fingerprint),
-            "always": self.always,
-        }
-        draft, slots = self.context.sketch.step(Operator.AGGREGATE, inputs, parameters, self.subject)
+        operator = AggregateOperator(
+            key=self.key_names,
+            calls=tuple(assembled[name] for name in sorted(assembled)),
+            groups=order.index(self.counted.draft.fingerprint),
+            always=self.always,
+        )
+        draft, slots = self.context.sketch.step(operator, inputs, self.subject)
         for one in self.key:
             draft.call(one.sql, self.below.name_of(one))
         draft.carry([*self._columns(), *columns])
@@ -256,17 +277,15 @@ class _Parts:
         return Stream(draft, above("grouped", self.below.labels), names, slots)
 
 
-def _expanded(relation: Aggregate, below: Stream, key: Sequence[Expr], context: Context) -> tuple[Stream, list[Expr]]:
+def _expanded(
+    relation: Aggregate, below: Stream, key: Sequence[Expr], context: CompileContext
+) -> tuple[Stream, list[Expr]]:
     """Each row once for each grouping set, with nulls for the columns outside the set."""
     texts = tuple(one.sql for one in key)
     stored = [computed_name(below.labels, f"grouped({sql})") for sql in texts]
     number = computed_name(below.labels, f"grouping_set({', '.join(texts)})")
-    draft, slots = context.sketch.step(
-        Operator.EXPAND,
-        [(below, None)],
-        {"groups": texts, "sets": relation.sets, "columns": tuple(stored), "number": number},
-        below.draft.subject,
-    )
+    operator = ExpandOperator(groups=texts, sets=relation.sets, columns=tuple(stored), number=number)
+    draft, slots = context.sketch.step(operator, [(below, None)], below.draft.subject)
     draft.carry(below.columns_of(*below.names.values()))
     draft.carry(Field(name, one.type) for name, one in zip(stored, key, strict=True))
     found = [Expr(quoted(name), one.type) for name, one in zip(stored, key, strict=True)]
@@ -274,62 +293,6 @@ def _expanded(relation: Aggregate, below: Stream, key: Sequence[Expr], context: 
         draft.carry([Field(number, relation.set_number.type, nullable=False)])
         found.append(Expr(quoted(number), relation.set_number.type))
     return Stream(draft, below.labels, below.names, slots), found
-
-
-def distinct(relation: Distinct, needed: frozenset[str], context: Context) -> Stream:
-    below = context.stream(relation.input, frozenset(column.name for column in relation.fields))
-    different = {below.names[column.name].sql: below.names[column.name] for column in relation.fields}
-    row = [different[sql] for sql in sorted(different)]
-    return distinct_rows(context, below, row, place_for(below.draft, [one.sql for one in row]))
-
-
-def distinct_rows(context: Context, below: Stream, row: Sequence[Expr], place: Place) -> Stream:
-    """Count equal rows and tell when one appears and when the last one goes."""
-    draft, slots = context.sketch.step(
-        Operator.DISTINCT, [(below, place)], {"row": tuple(one.sql for one in row)}, f"different {below.draft.subject}"
-    )
-    if draft.state is None:
-        kept = {"copies": Field("copies", BIGINT, nullable=False)}
-        key = below.key_parts(row)
-        draft.state = StateDraft(Role.DISTINCT_COUNT, Shape.RECORD, below.draft.subject, key, fields=kept)
-    return below.carried_by(draft, below.names, slots)
-
-
-def set_operation(relation: SetOperation, needed: frozenset[str], context: Context) -> Stream:
-    sides: list[tuple[Stream, Place]] = []
-    sent: list[tuple[str, ...]] = []
-    for side in (relation.left, relation.right):
-        below = context.stream(side, frozenset(column.name for column in side.shown))
-        by = tuple(
-            below.names[found.name].sql
-            if found.type == column.type
-            else f"CAST({below.names[found.name].sql} AS {column.type})"
-            for found, column in zip(side.shown, relation.columns, strict=True)
-        )
-        sent.append(by)
-        sides.append((below, place_by(below.draft, by)))
-    count = len(relation.columns)
-    stored = [f"set.{n + 1}" for n in range(count)] + (["set.copy"] if relation.copy else [])
-    draft, slots = context.sketch.step(
-        Operator.SET,
-        sides,
-        {
-            "kind": relation.kind.value,
-            "all": relation.all,
-            "columns": tuple(stored),
-            "inputs": tuple(sent),
-        },
-        f" {relation.kind.value} ".join(below.draft.subject for below, _ in sides),
-    )
-    draft.located = tuple(frozenset({quoted(name)}) for name in stored[:count])
-    draft.zone_key = tuple(map(quoted, stored[:count]))
-    draft.carry(Field(name, f.type, f.nullable) for name, f in zip(stored, relation.fields, strict=True))
-    if draft.state is None:
-        key = tuple(KeyPart(n, f.type, f.nullable) for n, f in zip(stored, relation.columns, strict=False))
-        kept = {side: Field(side, BIGINT, nullable=False) for side in ("left copies", "right copies")}
-        draft.state = StateDraft(Role.DISTINCT_COUNT, Shape.RECORD, draft.subject, key, fields=kept)
-    names = {f.name: Expr(quoted(name), f.type) for name, f in zip(stored, relation.fields, strict=True)}
-    return Stream(draft, ("set",), names, slots)
 
 
 def _text(function: str, arguments: Sequence[str], distinct: bool, filtered: str | None) -> str:

@@ -13,11 +13,11 @@ from sqlglot import exp
 
 from everview.change.schema import ROW_ID
 from everview.change.types import BIGINT, UUID, VARCHAR, Kind, Type
-from everview.plan.build import joins, lateral, queries, reevaluate, subqueries
-from everview.plan.build.context import Context, NoOperator, text_of
-from everview.plan.build.scopes import (
+from everview.plan.build import join_clauses, lateral, queries, reevaluate, subqueries
+from everview.plan.build.context import BuildContext, NoOperator, text_of
+from everview.plan.build.query_scopes import (
     Columns,
-    Stage,
+    QueryScope,
     conjuncts,
     free_columns,
     has_query,
@@ -26,7 +26,7 @@ from everview.plan.build.scopes import (
     with_implied,
 )
 from everview.plan.expressions import Field
-from everview.plan.relations import JoinKind, Relation, Rows, Scan
+from everview.plan.relations import JoinKind, QueryRows, Relation, Scan
 from everview.sql.expand import WHOLE
 
 ROW = ROW_ID
@@ -49,7 +49,7 @@ _INNER = {("", ""): JoinKind.INNER, ("", "INNER"): JoinKind.INNER}
 class Sources:
     """What a FROM has come to: parts to be joined, and the conditions that are still open."""
 
-    context: Context
+    context: BuildContext
     columns: Columns = field(default_factory=dict)
     parts: list[Relation] = field(default_factory=list)
     chain: int = 0
@@ -85,16 +85,16 @@ class Sources:
 
     def together(self, start: int, where: list[exp.Expr]) -> Relation:
         """The parts from one on as one relation, joined on what is open and what WHERE says."""
-        relation = joins.combine(self.context, self.parts[start:], merged := [*self.open, *where], self.places)
+        relation = join_clauses.combine(self.context, self.parts[start:], merged := [*self.open, *where], self.places)
         own = [c for c in merged if any(c is one for one in self.open)]
-        ready = [c for c in own if joins.fields_in(c) <= relation.by_name.keys()]
+        ready = [c for c in own if join_clauses.fields_in(c) <= relation.by_name.keys()]
         self.open = [c for c in own if not any(c is one for one in ready)]
         where[:] = [c for c in where if any(c is one for one in merged)]
         del self.parts[start:]
-        return joins.filtered(self.context, relation, ready)
+        return join_clauses.filtered(self.context, relation, ready)
 
 
-def from_clause(context: Context, query: exp.Expr) -> tuple[Relation, Columns, list[exp.Expr]]:
+def from_clause(context: BuildContext, query: exp.Expr) -> tuple[Relation, Columns, list[exp.Expr]]:
     """The relation of a FROM and WHERE, its columns, and the conditions that are left: those with
     subqueries and those that read outer queries."""
     found = Sources(context)
@@ -113,7 +113,7 @@ def from_clause(context: Context, query: exp.Expr) -> tuple[Relation, Columns, l
             _join(found, join, conditions)
     found.hold(conditions)
     relation = found.together(0, [])
-    return joins.filtered(context, relation, found.open), found.columns, found.later
+    return join_clauses.filtered(context, relation, found.open), found.columns, found.later
 
 
 def _is_comma(join: exp.Join) -> bool:
@@ -150,7 +150,7 @@ def _join(found: Sources, join: exp.Join, where: list[exp.Expr]) -> None:
         if found.crossed and how in (JoinKind.RIGHT, JoinKind.FULL):
             raise NoOperator("an outer join of what reads the rows before a comma", join)
         left, right = found.together(found.chain, early), found.add(join.this)
-        found.parts.append(joins.as_of(found.context, how, left, right, _lowered(on, found), join))
+        found.parts.append(join_clauses.as_of(found.context, how, left, right, _lowered(on, found), join))
     elif (side, kind) in _KINDS and not method:
         how = _KINDS[side, kind]
         if found.crossed and how in (JoinKind.RIGHT, JoinKind.FULL):
@@ -159,7 +159,7 @@ def _join(found: Sources, join: exp.Join, where: list[exp.Expr]) -> None:
         left, right = found.together(found.chain, early), found.add(join.this)
         if how not in (JoinKind.RIGHT, JoinKind.FULL):
             right, on = _asked_before(found, join, right, on)
-        found.parts.append(joins.join_on(found.context, how, left, right, _lowered(on, found), join))
+        found.parts.append(join_clauses.join_on(found.context, how, left, right, _lowered(on, found), join))
     elif kind in ("", "INNER", "CROSS") and not side and not method:
         found.parts.append(found.add(join.this))
         for more in join.this.args.get("joins") or ():
@@ -175,14 +175,14 @@ def _asked_before(
     """Conditions with subqueries that concern the right side alone, asked of it before it is joined."""
     alias = join.this.alias_or_name.lower()
     own = {place: name for place, name in found.columns.items() if place[0] == alias}
-    stage = Stage(found.context, right, own)
+    scope = QueryScope(found.context, right, own)
     kept = []
     for condition in on:
         if has_query(condition) and is_local(condition, own):
-            subqueries.keep(stage, condition)
+            subqueries.keep(scope, condition)
         else:
             kept.append(condition)
-    return stage.relation, kept
+    return scope.relation, kept
 
 
 def _lowered(on: list[exp.Expr], found: Sources) -> list[exp.Expr]:
@@ -203,14 +203,14 @@ def _early(found: Sources, where: list[exp.Expr]) -> list[exp.Expr]:
     return usable
 
 
-def one_row(context: Context) -> Rows:
+def one_row(context: BuildContext) -> QueryRows:
     """What a SELECT without FROM selects from."""
-    return Rows(
+    return QueryRows(
         "SELECT true AS there", (Field(context.names.fresh("there"), Type(Kind.BOOLEAN), nullable=False, hidden=True),)
     )
 
 
-def build_source(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
+def build_source(context: BuildContext, source: exp.Expr) -> tuple[Relation, Columns]:
     """One item of a FROM that reads nothing of the others."""
     if source.meta.get(WHOLE) or source.args.get("pivots"):
         return _whole(context, source)
@@ -241,7 +241,7 @@ def build_source(context: Context, source: exp.Expr) -> tuple[Relation, Columns]
     return rows(context, source)
 
 
-def _whole(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
+def _whole(context: BuildContext, source: exp.Expr) -> tuple[Relation, Columns]:
     """A source that DuckDB evaluates as it stands."""
     if free_columns(source):
         raise NoOperator("a query that reads the rows around it", source)
@@ -258,7 +258,7 @@ def _columns(alias: str, names: Sequence[str], fields: Sequence[str]) -> Columns
     return {(alias.lower(), n.lower()): f for n, f in reversed(list(zip(names, fields, strict=True)))}
 
 
-def _renamed_lateral(context: Context, source: exp.Lateral) -> tuple[Relation, Columns]:
+def _renamed_lateral(context: BuildContext, source: exp.Lateral) -> tuple[Relation, Columns]:
     inner = source.this.copy()
     inner.set("alias", source.args["alias"].copy())
     return build_source(context, inner)
@@ -271,7 +271,7 @@ def _alias_columns(source: exp.Expr, names: tuple[str, ...]) -> list[str]:
     return [*given, *names[len(given) :]]
 
 
-def _table(context: Context, source: exp.Table) -> tuple[Relation, Columns]:
+def _table(context: BuildContext, source: exp.Table) -> tuple[Relation, Columns]:
     name = source.name.lower()
     alias = source.alias_or_name
     if name in context.around:
@@ -287,7 +287,7 @@ def _table(context: Context, source: exp.Table) -> tuple[Relation, Columns]:
     return relation, {(alias.lower(), n.lower()): field.name for n, field in zip(names, shown, strict=True)}
 
 
-def scan(context: Context, source: exp.Table) -> Scan:
+def scan(context: BuildContext, source: exp.Table) -> Scan:
     """A base table or view under a name of its own."""
     found = context.sources.get(source.name.lower())
     if found is None:
@@ -300,7 +300,7 @@ def scan(context: Context, source: exp.Table) -> Scan:
     return Scan(found.name, alias, tuple(columns), (ROW,) if found.bag else found.key)
 
 
-def rows(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
+def rows(context: BuildContext, source: exp.Expr) -> tuple[Relation, Columns]:
     """Rows that stand in the query itself."""
     bare = source.copy()
     alias = source.alias_or_name
@@ -312,5 +312,7 @@ def rows(context: Context, source: exp.Expr) -> tuple[Relation, Columns]:
     fields = tuple(
         Field(context.names.fresh(f"{prefix}.{n}"), kind) for n, (_, kind) in zip(names, described, strict=True)
     )
-    relation = Rows(query, fields, Field(context.names.fresh(f"{prefix}.row"), BIGINT, nullable=False, hidden=True))
+    relation = QueryRows(
+        query, fields, Field(context.names.fresh(f"{prefix}.row"), BIGINT, nullable=False, hidden=True)
+    )
     return relation, {(alias.lower(), n.lower()): f.name for n, f in zip(names, fields, strict=True)}

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from everview.plan.build.calls import is_aggregate
+from everview.plan.build.function_calls import is_aggregate
 
 
 def escaping(query: exp.Expr) -> exp.Expr | None:

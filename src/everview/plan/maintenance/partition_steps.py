@@ -6,18 +6,23 @@ from dataclasses import replace
 
 from everview.change.types import BLOB, BOOLEAN, Kind, Type
 from everview.plan.expressions import Expr, Field, fields_of, of_field, quoted, replaced
-from everview.plan.maintenance.context import Context
-from everview.plan.maintenance.failing import computed_first
-from everview.plan.maintenance.failing_calls import calls_that_can_fail
-from everview.plan.maintenance.joining import bag_key, by_text, rows_by
-from everview.plan.maintenance.model import Operator, Role, Shape
-from everview.plan.maintenance.names import above, computed_name, pretty
-from everview.plan.maintenance.sketch import StateDraft, Stream, place_for
+from everview.plan.maintenance.column_names import above, computed_name, pretty
+from everview.plan.maintenance.failing import calls_that_can_fail, computed_first
+from everview.plan.maintenance.join_steps import bag_key, by_text, rows_by
+from everview.plan.maintenance.model import Role, Shape
+from everview.plan.maintenance.operator_definitions import (
+    PartitionOperator,
+    ReevaluationOperator,
+    TopKOperator,
+    WindowOperator,
+)
+from everview.plan.maintenance.operator_parts import BagOrder, EvaluatedCall, QueryColumn, QueryInput
+from everview.plan.maintenance.sketch import CompileContext, StateDraft, Stream, place_for
 from everview.plan.relations import Reevaluate, Relation, Sort, TopK, Window
 from everview.sql.leaves import replaced as replaced_leaves
 
 
-def window(relation: Window, needed: frozenset[str], context: Context) -> Stream:
+def window(relation: Window, needed: frozenset[str], context: CompileContext) -> Stream:
     """All window functions over one partition of one input are evaluated together, those that can fail with none of
     another view."""
     calls = [call for call in relation.calls if call.field.name in needed]
@@ -36,21 +41,19 @@ def window(relation: Window, needed: frozenset[str], context: Context) -> Stream
     columns = {name: found.sql for name, found in rows.names.items()}
     asked = [(call.field, replaced(call.sql, columns)) for call in calls]
     kinds = {name: column.type for name, column in rows.draft.columns.items()}
-    parameters = {"partition": by}
-    if failing := calls_that_can_fail((sql for _, sql in asked), kinds):
-        parameters["failing"] = failing
-    draft, slots = context.sketch.step(Operator.WINDOW, [(rows, None)], parameters, rows.draft.subject)
+    operator = WindowOperator(partition=by, failing=calls_that_can_fail((sql for _, sql in asked), kinds))
+    draft, slots = context.sketch.step(operator, [(rows, None)], rows.draft.subject)
     result = rows.carried_by(draft, sorted(needed - own), slots)
     names = dict(result.names)
     for column, sql in asked:
         name = computed_name(rows.labels, sql)
-        draft.add("calls", name, (name, sql))
+        draft.gain(EvaluatedCall(name, sql))
         draft.carry([Field(name, column.type, column.nullable)])
         names[column.name] = Expr(quoted(name), column.type)
     return replace(result, names=names, labels=above("windowed", rows.labels))
 
 
-def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
+def top_k(relation: TopK, needed: frozenset[str], context: CompileContext) -> Stream:
     """The bag is ordered as the query asks, so only its first rows are read. The row key settles
     what the order leaves open."""
     asked = {sort.by.field for sort in relation.order}
@@ -70,29 +73,23 @@ def top_k(relation: TopK, needed: frozenset[str], context: Context) -> Stream:
         if sort.nulls_first != sort.descending and _can_be_null(relation, sort):
             sorts.append((Expr(f"{found.sql} IS NULL", BOOLEAN), sort.nulls_first))
         sorts.append((found, sort.descending))
-    said = tuple((found.sql, descending) for found, descending in sorts)
-    bag, slots = context.sketch.step(
-        Operator.PARTITION,
-        [(below, place_for(below.draft, by))],
-        {"key": by, "order": said},
-        below.draft.subject,
-        meaning="ordered rows by key",
-    )
+    ordered = PartitionOperator(key=by, order=tuple(BagOrder(found.sql, descending) for found, descending in sorts))
+    bag, slots = context.sketch.step(ordered, [(below, place_for(below.draft, by))], below.draft.subject)
     if bag.state is None:
         parts = below.key_parts([found for found, _ in sorts], [descending for _, descending in sorts])
-        subject = f"{by_text(below.draft, by)}, ordered by {', '.join(pretty(sql) for sql, _ in said)}"
+        subject = f"{by_text(below.draft, by)}, ordered by {', '.join(pretty(found.sql) for found, _ in sorts)}"
         bag.state = StateDraft(Role.PARTITION, Shape.BAG, subject, bag_key(below, key), parts)
     bag.carry(below.columns_of(*(found for found, _ in sorts)))  # whoever cuts the bag orders its changes
     keyed = replace(below, names={one.sql: one for one in key})
     keyed.carried_by(bag, keyed.names, slots)
     rows = below.carried_by(bag, sorted(needed | set(relation.input.key)), slots)
-    parameters = {
-        "partition": by,
-        "limit": relation.limit,
-        "offset": relation.offset,
-        "ties": len(said) - len(settled) if relation.ties else None,
-    }
-    draft, slots = context.sketch.step(Operator.TOP_K, [(rows, None)], parameters, f"first {below.draft.subject}")
+    operator = TopKOperator(
+        partition=by,
+        limit=relation.limit,
+        offset=relation.offset,
+        ties=len(sorts) - len(settled) if relation.ties else None,
+    )
+    draft, slots = context.sketch.step(operator, [(rows, None)], f"first {below.draft.subject}")
     return rows.carried_by(draft, sorted(needed), slots)
 
 
@@ -125,36 +122,36 @@ _ORDERED_BY = {
 """What values are ordered by whose sort keys in DuckDB are not in their order."""
 
 
-def reevaluation(relation: Reevaluate, needed: frozenset[str], context: Context) -> Stream:
+def reevaluation(relation: Reevaluate, needed: frozenset[str], context: CompileContext) -> Stream:
     """A query over bags of its inputs. What it calls their columns is part of the query's text,
     so here, and only here, aliases are part of the meaning."""
     inputs: list[Stream] = []
-    called: list[tuple[tuple[str, str], ...]] = []
-    keys: list[tuple[str, ...]] = []
+    read: list[QueryInput] = []
     for number, source in enumerate(relation.sources):
         fields = [column.name for column in source.fields]
         below = _as_declared(context.stream(source, frozenset(fields)), source)
         key = [below.over(one) for one in relation.partition[number]] if relation.partition else []
         rows = rows_by(context, below, key, fields)
         inputs.append(rows)
-        keys.append(tuple(one.sql for one in key))
-        called.append(tuple((rows.name_of(rows.names[name]), name) for name in fields))
+        called = tuple(QueryColumn(rows.name_of(rows.names[name]), name) for name in fields)
+        read.append(QueryInput(called, tuple(one.sql for one in key)))
     columns = [f"evaluated.{n + 1}" for n, _ in enumerate(relation.columns)]
-    asked = {"query": relation.query, "inputs": tuple(called), "partition": tuple(keys), "columns": tuple(columns)}
-    draft, slots = context.sketch.step(
-        Operator.REEVALUATION,
-        [(rows, None) for rows in inputs],
-        asked | ({"rounds": relation.rounds} if relation.rounds else {}),
-        "a query over " + ", ".join(rows.draft.subject for rows in inputs),
+    operator = ReevaluationOperator(
+        query=relation.query,
+        inputs=tuple(read),
+        columns=tuple(columns),
+        rounds=relation.rounds,
+        reason=relation.reason,
     )
-    draft.parameters["reason"] = relation.reason
+    subject = "a query over " + ", ".join(rows.draft.subject for rows in inputs)
+    draft, slots = context.sketch.step(operator, [(rows, None) for rows in inputs], subject)
     names: dict[str, Expr] = {}
     for stored, column in zip(columns, relation.columns, strict=True):
         draft.carry([Field(stored, column.type, column.nullable)])
         names[column.name] = Expr(quoted(stored), column.type)
-    whole = not any(keys)
+    whole = not any(one.key for one in read)
     draft.located = tuple(frozenset({names[name].sql}) for name in relation.shown_as) or (() if whole else None)
-    draft.zone_key = () if whole else keys[0]
+    draft.zone_key = () if whole else read[0].key
     return Stream(draft, ("evaluated",), names, slots)
 
 
