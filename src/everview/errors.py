@@ -17,7 +17,7 @@
     │   └── KeyTooLongError        the encoded key is longer than the store takes
     ├── StoreError                 the store cannot do what was asked
     │   ├── NotAStoreError         the directory holds something else, or is damaged
-    │   ├── NewerFormatError       a newer version of Everview wrote it
+    │   ├── UnsupportedFormatError another version of Everview wrote it
     │   ├── StoreFullError         the map or the disk is full            (retryable)
     │   ├── ConflictError          somebody else changed it first         (retryable)
     │   ├── LeaseTakenError        another process does this already      (retryable)
@@ -142,8 +142,8 @@ class NotAStoreError(StoreError):
     """The directory holds something else, or a store that is damaged."""
 
 
-class NewerFormatError(StoreError):
-    """A newer version of Everview wrote this store."""
+class UnsupportedFormatError(StoreError):
+    """Another version of Everview wrote this store, in a format that this one does not read."""
 
 
 class StoreFullError(StoreError):

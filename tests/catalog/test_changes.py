@@ -16,9 +16,9 @@ from everview.errors import (
     ConflictError,
     DamagedEntryError,
     DefinitionError,
-    NewerFormatError,
     StoreError,
     UnknownObjectError,
+    UnsupportedFormatError,
 )
 from everview.store.contract import Begun, Commit, Metadata, Table
 from tests.catalog.memory import MemoryMetadata
@@ -245,7 +245,9 @@ def test_a_document_of_a_newer_version_is_said_to_be_one(catalog: Catalog, metad
     table = catalog.create_table("orders", ORDERS)
     newer = table.stamp.replace(b'"format":2', b'"format":3')
     metadata.commit(metadata.version(), {f"table/{table.id}": newer})
-    with pytest.raises(NewerFormatError, match=f"document table/{table.id} has format 3, this version reads up to 2"):
+    with pytest.raises(
+        UnsupportedFormatError, match=f"document table/{table.id} has format 3, this version reads up to 2"
+    ):
         Catalog(metadata).tables()
 
 

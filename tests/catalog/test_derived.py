@@ -18,7 +18,7 @@ from everview.catalog import (
 )
 from everview.change.schema import Column, Schema
 from everview.change.types import BIGINT, INTEGER
-from everview.errors import DefinitionError, DuplicateObjectError, NewerFormatError, UnknownObjectError
+from everview.errors import DefinitionError, DuplicateObjectError, UnknownObjectError, UnsupportedFormatError
 from everview.store.contract import Metadata, StateTable, Table
 
 A = Column("a", INTEGER)
@@ -169,5 +169,5 @@ def test_a_newer_format_is_said_to_be_one(catalog: Catalog, metadata: Metadata, 
     version, found = metadata.documents(f"index/{index.id}")
     newer = json.loads(found[f"index/{index.id}"]) | {"format": 99}
     metadata.commit(version, {f"index/{index.id}": json.dumps(newer).encode()})
-    with pytest.raises(NewerFormatError, match="format 99"):
+    with pytest.raises(UnsupportedFormatError, match="format 99"):
         Catalog(metadata).indexes()

@@ -9,7 +9,7 @@ import pytest
 
 from everview.errors import NotAStoreError
 from everview.store.embedded import EmbeddedStore, durability
-from everview.store.embedded.points import Point, read_point, write_point
+from everview.store.embedded.points import TAG, Point, Stamp, read_point, write_point
 
 
 @pytest.fixture
@@ -112,15 +112,18 @@ def test_garbage_alone_makes_a_durable_point(store: EmbeddedStore, monkeypatch: 
 
 
 def test_a_torn_slot_falls_back_to_the_other(tmp_path: Path) -> None:
-    meta = bytes(256)
-    write_point(tmp_path, Point(1, "boot", {"base.mdb": (7, meta)}))
-    write_point(tmp_path, Point(2, "boot", {"base.mdb": (9, meta)}))
-    newest = read_point(tmp_path)
-    assert newest == Point(2, "boot", {"base.mdb": (9, meta)})
+    def point(number: int) -> Point:
+        stamps = Stamp(number, bytes([number] * TAG)), Stamp(number - 1, bytes(TAG))
+        metas = {"base.mdb": (6 + number, bytes(256))}
+        return Point(number, "boot", metas, {"base.mdb": 4096 * number}, "store", {"base.mdb": stamps})
+
+    write_point(tmp_path, point(1))
+    write_point(tmp_path, point(2))
+    assert read_point(tmp_path) == point(2)
     content = bytearray((tmp_path / "durable").read_bytes())
     content[60] ^= 1
     (tmp_path / "durable").write_bytes(content)
-    assert read_point(tmp_path) == Point(1, "boot", {"base.mdb": (7, meta)})
+    assert read_point(tmp_path) == point(1)
 
 
 def test_a_store_without_its_durable_point_is_refused(store: EmbeddedStore, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +11,7 @@ import pytest
 
 import everview
 from everview.errors import NotAStoreError
-from everview.store.embedded import durability, layout
-from everview.store.embedded.identity import read_identity
-from everview.store.embedded.points import _ENTRY_1, _HEAD_1, _MAGIC_1, read_point
+from everview.store.embedded import durability
 from tests.store.test_creation import contents
 
 ROWS = 500
@@ -156,47 +153,3 @@ def test_a_killed_process_leaves_files_that_belong_together(stores: dict[str, Pa
     os.truncate(cut_short / "base.mdb", (cut_short / "base.mdb").stat().st_size // 8192 * 4096)
     with pytest.raises(NotAStoreError, match="is cut short"):
         everview.open(cut_short)
-
-
-def as_format_1(store: Path) -> None:
-    """Take everything from a store that format 1 does not have."""
-    settings = json.loads((store / "everview.json").read_text())["settings"]
-    (store / "everview.json").write_text(json.dumps({"everview": 1, "settings": settings}))
-    for name in layout.Settings(**settings).files:
-        with (store / name).open("r+b") as file:
-            file.seek(1024)
-            file.write(bytes(2048))
-    point = read_point(store)
-    assert point is not None
-    slot = _HEAD_1.pack(_MAGIC_1, point.number, point.boot.encode(), len(point.metas))
-    slot += b"".join(_ENTRY_1.pack(name.encode(), *saved) for name, saved in sorted(point.metas.items()))
-    slot += zlib.crc32(slot).to_bytes(4, "little")
-    (store / "durable").write_bytes(bytes(32768 * (point.number & 1)) + slot)
-
-
-def test_a_store_of_format_1_gets_its_identities_when_it_is_opened(stores: dict[str, Path], tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    shutil.copytree(stores["now"], store)
-    as_format_1(store)
-    assert read_identity(store / "base.mdb") is None
-    with everview.open(store) as db:
-        assert db.sql("SELECT sum(n) FROM n").rows() == [(2 * ROWS,)]
-    marker = layout.read_marker(store)
-    assert marker is not None and marker.format == layout.FORMAT == 2
-    for name in marker.settings.files:
-        found = read_identity(store / name)
-        assert found is not None and (found.store, found.file) == (marker.id, name)
-    swap("state-0.mdb", "state-1.mdb")(store, {})
-    with pytest.raises(NotAStoreError, match=r"is the file state-1\.mdb"):
-        everview.open(store)
-
-
-@pytest.mark.parametrize("name", ["missing shard", "older shard", "older base", "fewer shards", "cut to a page"])
-def test_what_can_be_seen_of_a_store_of_format_1(stores: dict[str, Path], tmp_path: Path, name: str) -> None:
-    change, expected = CHANGES[name]
-    store = tmp_path / "store"
-    shutil.copytree(stores["now"], store)
-    as_format_1(store)
-    change(store, stores)
-    with pytest.raises(NotAStoreError, match=expected):
-        everview.open(store)

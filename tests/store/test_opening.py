@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 import everview
-from everview.errors import InputError, NewerFormatError, NotAStoreError, StoreError
+from everview.errors import InputError, NotAStoreError, StoreError, UnsupportedFormatError
 from everview.store.embedded import EmbeddedStore, environment
 from everview.store.embedded.layout import DURABLE, FORMAT
 from everview.store.opened import close_opened, opened
+from tests.store.test_creation import contents
 
 COLUMNS = {"k": "BIGINT", "v": "VARCHAR"}
 SPAWN = multiprocessing.get_context("spawn")
@@ -54,17 +55,22 @@ def test_nothing_is_created_unless_asked_for(tmp_path: Path) -> None:
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("found", [1, FORMAT - 1, FORMAT + 1])
+def test_a_store_of_another_format_is_refused_with_what_to_do(tmp_path: Path, found: int) -> None:
     everview.open(tmp_path).close()
     marker = tmp_path / "everview.json"
     plain = json.loads(marker.read_text())
-    marker.write_text(json.dumps(plain | {"everview": FORMAT + 1}))
-    with pytest.raises(NewerFormatError, match=f"format {FORMAT + 1}"):
+    marker.write_text(json.dumps(plain | {"everview": found}))
+    before = contents(tmp_path)
+    with pytest.raises(UnsupportedFormatError, match=f"has format {found}, .* reads format {FORMAT} only") as caught:
         everview.open(tmp_path)
+    assert caught.value.hint is not None
+    assert "dump its tables with that version and load them into a new store" in caught.value.hint
+    assert contents(tmp_path) == before
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"everview": 1}', '{"everview": 1, "settings": {"moons": 2}}', "\udcff"]
+    "text", ["", "[]", "{}", '{"everview": 3}', '{"everview": 3, "id": "a", "settings": {"moons": 2}}', "\udcff"]
 )
 def test_a_broken_marker_is_refused(tmp_path: Path, text: str) -> None:
     everview.open(tmp_path).close()

@@ -37,7 +37,7 @@ from everview.catalog.objects import (
 )
 from everview.change.schema import Column, Schema
 from everview.change.types import parse_type
-from everview.errors import DamagedEntryError, NewerFormatError
+from everview.errors import DamagedEntryError, UnsupportedFormatError
 from everview.store.contract import StateTable, Table
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ def decode(name: str, document: bytes, read: Callable[[Json], T]) -> T:
             detail=f"{type(error).__name__}: {error}",
             hint="restore the store from a backup",
         ) from error
-    raise NewerFormatError(
+    raise UnsupportedFormatError(
         f"the catalog document {name} has format {found}, this version reads up to {FORMAT}",
         hint="open the store with a newer version of Everview",
     )

@@ -28,7 +28,7 @@ AS_TEXTS = Rewrite({Kind.ENUM: (lambda _: pa.string(), _texts)})
 """ENUMs as texts. (DuckDB reads dictionaries too, but not those in arrays.)"""
 
 
-class Rows(Protocol):
+class ArrowRows(Protocol):
     """Columns that can be read several times."""
 
     @property
@@ -42,7 +42,7 @@ class Rows(Protocol):
 class _WithTexts:
     """The same rows with texts in place of ENUMs."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: ArrowRows) -> None:
         self._rows = rows
         self._types = [type_of(field.type) for field in rows.schema]
         fields = zip(rows.schema, self._types, strict=True)
@@ -57,7 +57,7 @@ class _WithTexts:
         return pa.RecordBatchReader.from_batches(self.schema, self._batches()).__arrow_c_stream__(requested_schema)
 
 
-def register(connection: duckdb.DuckDBPyConnection, name: str, rows: Rows | pa.Table) -> None:
+def register(connection: duckdb.DuckDBPyConnection, name: str, rows: ArrowRows | pa.Table) -> None:
     """Give rows a name in a connection."""
     enums = [field for field in rows.schema if _has_enum(field.type)]
     if not enums:
@@ -69,7 +69,7 @@ def register(connection: duckdb.DuckDBPyConnection, name: str, rows: Rows | pa.T
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {_quoted(name)} AS SELECT * REPLACE ({casts}) FROM {source}")
 
 
-def unregister(connection: duckdb.DuckDBPyConnection, name: str, rows: Rows | pa.Table) -> None:
+def unregister(connection: duckdb.DuckDBPyConnection, name: str, rows: ArrowRows | pa.Table) -> None:
     """Take it back."""
     if any(_has_enum(field.type) for field in rows.schema):
         connection.execute(f"DROP VIEW IF EXISTS {_quoted(name)}")

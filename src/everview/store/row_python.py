@@ -184,7 +184,7 @@ def to_payload(sql: Type) -> Convert:
         record = Record.of([child for _, child in sql.children])
         names = [name for name, _ in sql.children]
         return lambda v: record.pack([v[name] for name in names])
-    part = Part(sql.item)
+    part = SlotForm(sql.item)
     if sql.kind in (Kind.LIST, Kind.ARRAY):
         return lambda v: _pack_list(part, v)
 
@@ -210,7 +210,7 @@ def from_payload(sql: Type) -> Convert:
         record = Record.of([child for _, child in sql.children])
         names = [name for name, _ in sql.children]
         return lambda v: dict(zip(names, record.unpack(v), strict=True))
-    part = Part(sql.item)
+    part = SlotForm(sql.item)
     if sql.kind is Kind.LIST:
         return lambda v: _unpack_list(part, v)
     if sql.kind is Kind.ARRAY:
@@ -229,7 +229,7 @@ def from_payload(sql: Type) -> Convert:
 # ------------------------------------------------------------------ records and lists
 
 
-class Part:
+class SlotForm:
     """How the values of one type stand in a record."""
 
     __slots__ = ("form", "is_variable", "read", "write", "zero")
@@ -250,14 +250,14 @@ class Record:
     """Packs and unpacks records of some columns. A list is a record too: its items are the
     columns, all of one type."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[SlotForm]) -> None:
         self._parts = parts
         self._bitmap = bitmap_size(len(parts))
         self._slots = struct.Struct("<" + "".join(part.form for part in parts))
 
     @staticmethod
     def of(types: Sequence[Type]) -> Record:
-        return Record([Part(sql) for sql in types])
+        return Record([SlotForm(sql) for sql in types])
 
     def pack(self, values: Sequence[Any]) -> bytes:
         """The record of the values."""
@@ -302,11 +302,11 @@ class Record:
         return values
 
 
-def _pack_list(part: Part, items: Sequence[Any]) -> bytes:
+def _pack_list(part: SlotForm, items: Sequence[Any]) -> bytes:
     return _COUNT.pack(len(items)) + Record([part] * len(items)).pack(items)
 
 
-def _unpack_list(part: Part, data: bytes) -> list[Any]:
+def _unpack_list(part: SlotForm, data: bytes) -> list[Any]:
     (count,) = _COUNT.unpack_from(data)
     if count > len(data):  # an item takes at least a byte, and a damaged count must not take memory
         raise Broken("a list is shorter than its items")

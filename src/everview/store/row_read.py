@@ -35,7 +35,7 @@ _U4 = np.dtype("<u4")
 _U1 = np.dtype("u1")
 
 
-class Rows:
+class RecordBytes:
     """Records in one run of bytes: where each starts (at its bitmap) and stops."""
 
     def __init__(self, data: npt.NDArray[np.uint8], starts: Integers, stops: Integers) -> None:
@@ -67,7 +67,7 @@ def gather(data: npt.NDArray[np.uint8], at: Integers, dtype: np.dtype[Any]) -> N
     return view[at]
 
 
-def read_records(layout: Layout, rows: Rows, wanted: Sequence[int]) -> list[pa.Array]:
+def read_records(layout: Layout, rows: RecordBytes, wanted: Sequence[int]) -> list[pa.Array]:
     """The wanted columns of the records."""
     room = rows.stops - rows.starts - layout.size
     if len(room) and room.min() < 0:
@@ -93,7 +93,7 @@ def read_records(layout: Layout, rows: Rows, wanted: Sequence[int]) -> list[pa.A
     return [columns[i] for i in wanted]
 
 
-def _spans(layout: Layout, rows: Rows, room: Integers, last: int) -> dict[int, tuple[Integers, Integers]]:
+def _spans(layout: Layout, rows: RecordBytes, room: Integers, last: int) -> dict[int, tuple[Integers, Integers]]:
     """Where the bytes of each variable column up to ``last`` start and end."""
     base = rows.starts + layout.size
     spans: dict[int, tuple[Integers, Integers]] = {}
@@ -132,7 +132,7 @@ def _payloads(
     if sql.kind not in RECORDS:
         return _lists(data, starts, stops, nulls, sql)
     layout = Layout([child for _, child in sql.children])
-    fields = read_records(layout, Rows(data, starts, stops), range(len(layout.types)))
+    fields = read_records(layout, RecordBytes(data, starts, stops), range(len(layout.types)))
     column = pa.StructArray.from_arrays(fields, fields=list(sql.arrow))
     return column if nulls is None else column.take(pa.array(np.cumsum(~nulls) - 1, mask=nulls))
 

@@ -43,8 +43,8 @@ from everview.change.schema import Schema
 from everview.errors import DamagedEntryError, DefinitionError, EverviewError, InputError
 from everview.store.columns import LIMIT, Mask, merge_columns, no_python_value, one_array
 from everview.store.row_layout import Broken, Layout, NoPythonValue
-from everview.store.row_python import DAMAGE, Part, Record, reason_of
-from everview.store.row_read import Rows, gather, read_records
+from everview.store.row_python import DAMAGE, Record, SlotForm, reason_of
+from everview.store.row_read import RecordBytes, gather, read_records
 from everview.store.row_source import row_decoder, row_encoder, values_decoder
 from everview.store.row_write import Integers, offsets_of, write_records
 
@@ -71,7 +71,7 @@ class RowCodec:
         """The value columns, in the order of values and columns below."""
         self._where = where
         self._types = [column.type for column in schema.values]
-        self._parts = [Part(sql) for sql in self._types]
+        self._parts = [SlotForm(sql) for sql in self._types]
         self._numbers = {name: i for i, name in enumerate(self.names)}
         self._known: dict[int, _Version] = {}
         self._current = self._version(schema.version)
@@ -217,7 +217,7 @@ class RowCodec:
         layout = self._version(number).layout
         there = len(layout.types)
         bitmap = layout.bitmap if named else 0
-        rows = Rows(data, starts + (VERSION_WIDTH + bitmap), stops)
+        rows = RecordBytes(data, starts + (VERSION_WIDTH + bitmap), stops)
         found = iter(read_records(layout, rows, [i for i in wanted if i < there]))
         columns = [next(found) if i < there else pa.nulls(len(starts), self._types[i].arrow) for i in wanted]
         if not named:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from everview.errors import InputError
 from everview.store.contract import BagRows, Bytes, StateTable
-from everview.store.embedded.bag_regions import FRAME, Bags, large_among, large_bags
+from everview.store.embedded.bag_regions import FRAME, NumberedBags, large_among, large_bags
 from everview.store.embedded.chunks import decode, first_and_last
 from everview.store.embedded.epochs import require_kept
 from everview.store.embedded.records import Door, fetch, space_of
@@ -34,7 +34,7 @@ def read_bags(
 ) -> BagRows:
     if not len(keys) and (first is None or not len(first)):
         return BagRows(EMPTY, EMPTY, pa.array([], pa.int64()))
-    bags = Bags.of(table, keys, len(doors))
+    bags = NumberedBags.of(table, keys, len(doors))
     most = None if first is None else _most(table, bags, first)
     records = fetch(doors, table, bags.prefixes, bags.edges, as_of)
     bag_of_chunk = np.arange(len(bags))
@@ -59,7 +59,7 @@ def read_bags(
     )
 
 
-def _most(table: StateTable, bags: Bags, first: pa.Int64Array) -> Ints:
+def _most(table: StateTable, bags: NumberedBags, first: pa.Int64Array) -> Ints:
     """How many rows are wanted of each bag."""
     if not isinstance(first, pa.Int64Array) or len(first) != len(bags.of_row):
         raise InputError(f"the rows wanted of bags of state table {table.name} are not one int64 for each key")
@@ -88,7 +88,7 @@ def _within(bag: Ints, counts: Ints, most: Ints) -> Mask:
 def bag_ends(doors: Sequence[Door], table: StateTable, keys: Bytes, as_of: int) -> tuple[Bytes, Bytes]:
     if not len(keys):
         return EMPTY, EMPTY
-    bags = Bags.of(table, keys, len(doors))
+    bags = NumberedBags.of(table, keys, len(doors))
     versions = Versions(fetch(doors, table, bags.prefixes, bags.edges, as_of), table.name)
     firsts, lasts = first_and_last(versions.data, *versions.as_of(as_of), table.name)
     large = large_among(versions, as_of, table)

@@ -21,7 +21,7 @@ from everview.store.contract import Bytes, StateTable
 from everview.store.embedded.chunks import MORE, read_heads, words_of
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epochs import require_kept
-from everview.store.embedded.large_bags import LargeBag, Region
+from everview.store.embedded.large_bags import LargeBag, TouchedChunk
 from everview.store.embedded.records import Door, check_keys, fetch, inverse, order_of, route, space_of
 from everview.store.embedded.versions import Versions
 from everview.store.ragged import Ints, column_of, glue, lengths, offsets_of
@@ -31,7 +31,7 @@ FRAME = 6
 
 
 @dataclass(frozen=True)
-class Bags:
+class NumberedBags:
     """The distinct bags of a call, numbered in the order (shard, key)."""
 
     sorted_keys: Bytes
@@ -45,7 +45,7 @@ class Bags:
     edges: list[int]
 
     @staticmethod
-    def of(table: StateTable, keys: Bytes, shards: int) -> Bags:
+    def of(table: StateTable, keys: Bytes, shards: int) -> NumberedBags:
         check_keys(table, keys, KEY_LIMIT - FRAME)
         encoded = keys.dictionary_encode()
         order = order_of(encoded.dictionary)
@@ -55,7 +55,7 @@ class Bags:
         sizes = lengths(path.keys).astype(">u2")
         framed = glue(space_of(table), column_of(sizes, np.arange(len(sizes) + 1) * 2), path.keys)
         of_row = number[encoded.indices.to_numpy()]
-        return Bags(sorted_keys, path.order, of_row, framed.to_pylist(), framed, path.edges)
+        return NumberedBags(sorted_keys, path.order, of_row, framed.to_pylist(), framed, path.edges)
 
     def __len__(self) -> int:
         return len(self.prefixes)
@@ -65,13 +65,13 @@ class Bags:
 
 
 @dataclass(frozen=True)
-class Chain:
+class ChunkChain:
     """What was found of a bag of several chunks."""
 
     bag: int
     shard: int
     prefix: bytes
-    regions: list[Region]
+    regions: list[TouchedChunk]
 
     @property
     def whole(self) -> bool:
@@ -87,11 +87,11 @@ class Regions:
     bag: Ints
     records: Versions
     of_row: Ints
-    chains: list[tuple[int, Chain]]
+    chains: list[tuple[int, ChunkChain]]
     """Bags of several chunks, each with the number of its first region."""
 
 
-def find_regions(doors: Sequence[Door], table: StateTable, bags: Bags, entries: Bytes, as_of: int) -> Regions:
+def find_regions(doors: Sequence[Door], table: StateTable, bags: NumberedBags, entries: Bytes, as_of: int) -> Regions:
     """Read the chunks that the entries fall into."""
     records = fetch(doors, table, bags.prefixes, bags.edges, as_of)
     firsts = Versions(records, table.name)
@@ -109,7 +109,7 @@ def find_regions(doors: Sequence[Door], table: StateTable, bags: Bags, entries: 
     cuts = np.searchsorted(bags.of_row[rows], np.arange(len(bags) + 1)).tolist()
 
     chains = [
-        Chain(bag, shard, bags.prefixes[bag], found.regions(plain[cuts[bag] : cuts[bag + 1]]))
+        ChunkChain(bag, shard, bags.prefixes[bag], found.regions(plain[cuts[bag] : cuts[bag + 1]]))
         for shard, bag, found in large_bags(doors, table, bags, large, as_of)
     ]
 
@@ -128,7 +128,7 @@ def find_regions(doors: Sequence[Door], table: StateTable, bags: Bags, entries: 
 
 
 def large_bags(
-    doors: Sequence[Door], table: StateTable, bags: Bags, large: Ints, as_of: int
+    doors: Sequence[Door], table: StateTable, bags: NumberedBags, large: Ints, as_of: int
 ) -> Iterator[tuple[int, int, LargeBag]]:
     """The chunks of large bags, one bag after another, with its shard and its number: a transaction for each shard."""
     of_shard = np.searchsorted(large, bags.edges).tolist()

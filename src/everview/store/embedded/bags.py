@@ -34,7 +34,7 @@ import pyarrow as pa
 from everview.errors import DamagedEntryError, InputError
 from everview.store.contract import BagEnds, BagRows, Bytes, StateTable
 from everview.store.embedded.bag_cuts import Content, Pieces, Touched, cut_bag
-from everview.store.embedded.bag_regions import Bags, Chain, Regions, find_regions
+from everview.store.embedded.bag_regions import ChunkChain, NumberedBags, Regions, find_regions
 from everview.store.embedded.bag_sums import Sums, add_up, merge
 from everview.store.embedded.chunks import decode, encode
 from everview.store.embedded.entries import Alphabet, entries_of, in_one_alphabet
@@ -42,7 +42,7 @@ from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epochs import require_kept
 from everview.store.embedded.large_bags import Ends, LargeBag
 from everview.store.embedded.records import Door, check_types, inverse, write_routed
-from everview.store.embedded.snapshots import Core
+from everview.store.embedded.snapshots import StoreFiles
 from everview.store.ragged import (
     BINARY,
     EMPTY,
@@ -59,7 +59,7 @@ from everview.store.ragged import (
 # ------------------------------------------------------------------ writing
 
 
-def write_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int, changes: BagRows) -> BagEnds:
+def write_bags(core: StoreFiles, doors: Sequence[Door], table: StateTable, epoch: int, changes: BagRows) -> BagEnds:
     merged = _merge(doors, table, changes, epoch - 1)
     if merged is None:
         return _NO_ENDS
@@ -68,7 +68,7 @@ def write_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int,
     return ends
 
 
-def add_to_bags(core: Core, doors: Sequence[Door], table: StateTable, epoch: int, changes: BagRows) -> None:
+def add_to_bags(core: StoreFiles, doors: Sequence[Door], table: StateTable, epoch: int, changes: BagRows) -> None:
     merged = _merge(doors, table, changes, epoch - 1)
     if merged is not None:
         _write(core, table, epoch, merged)
@@ -87,7 +87,7 @@ _NO_ENDS = BagEnds(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY)
 class _Merged:
     """The touched chunks with the changes in them."""
 
-    bags: Bags
+    bags: NumberedBags
     regions: Regions
     before: Sums
     content: Content
@@ -100,7 +100,7 @@ def _merge(doors: Sequence[Door], table: StateTable, changes: BagRows, as_of: in
     _check(table, changes)
     if not len(changes.keys):
         return None
-    bags = Bags.of(table, changes.keys, len(doors))
+    bags = NumberedBags.of(table, changes.keys, len(doors))
     regions = find_regions(doors, table, bags, changes.entries, as_of)
     base = regions.records.as_of(as_of)
     heads, old = decode(regions.records.data, *base, table.name)
@@ -122,7 +122,9 @@ def _check(table: StateTable, changes: BagRows) -> None:
         raise InputError(f"an entry or a count in a write to state table {table.name} is null")
 
 
-def _negative(table: StateTable, bags: Bags, regions: Regions, merged: Sums, alphabet: Alphabet) -> DamagedEntryError:
+def _negative(
+    table: StateTable, bags: NumberedBags, regions: Regions, merged: Sums, alphabet: Alphabet
+) -> DamagedEntryError:
     row = int(np.argmax(merged.counts < 0))
     region = int(np.searchsorted(merged.edges, row, "right")) - 1
     key = bags.key(int(regions.bag[region]))
@@ -171,7 +173,7 @@ def _ends_of(doors: Sequence[Door], table: StateTable, merged: _Merged, as_of: i
     return BagEnds(bags.sorted_keys, *(column.take(order) for column in columns))
 
 
-def _ends_after(large: LargeBag, base: int, chain: Chain, content: Content) -> tuple[bytes | None, bytes | None]:
+def _ends_after(large: LargeBag, base: int, chain: ChunkChain, content: Content) -> tuple[bytes | None, bytes | None]:
     """First and last entry once the changes are applied. From either end, chunks that have
     just lost their last entry are passed over; what is not touched is as it was."""
     touched = {region.bound: number for number, region in enumerate(chain.regions, base)}
@@ -206,7 +208,7 @@ def _entry(ends: Ends, side: int) -> bytes | None:
 # ------------------------------------------------------------------ the chunks to write
 
 
-def _write(core: Core, table: StateTable, epoch: int, merged: _Merged) -> None:
+def _write(core: StoreFiles, table: StateTable, epoch: int, merged: _Merged) -> None:
     bags, regions, content = merged.bags, merged.regions, merged.content
     size = np.diff(content.edges)
     bag, region = regions.bag, np.arange(len(regions.bag))
@@ -237,7 +239,7 @@ def _write(core: Core, table: StateTable, epoch: int, merged: _Merged) -> None:
     write_routed(core, table, epoch, keys, current, previous, edges)
 
 
-def _cut_specially(bags: Bags, regions: Regions, content: Content) -> Pieces:
+def _cut_specially(bags: NumberedBags, regions: Regions, content: Content) -> Pieces:
     """Cut the bags that are not simply one chunk before and after."""
     pieces = Pieces()
     chains = {chain.bag: (base, chain) for base, chain in regions.chains}

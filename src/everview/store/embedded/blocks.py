@@ -106,7 +106,7 @@ def encode_one(
 
 
 @dataclass(frozen=True)
-class Entries:
+class LogEntries:
     """Entries of one table to be written, as columns. ``old`` is null where no row was there,
     ``new`` where none is after."""
 
@@ -116,16 +116,16 @@ class Entries:
     new: Bytes
     incarnations: npt.NDArray[np.uint32]
 
-    def take(self, chosen: Ints) -> Entries:
+    def take(self, chosen: Ints) -> LogEntries:
         indices = pa.array(chosen)
         keys, old, new = (column.take(indices) for column in (self.keys, self.old, self.new))
-        return Entries(self.kind, keys, old, new, self.incarnations[chosen])
+        return LogEntries(self.kind, keys, old, new, self.incarnations[chosen])
 
 
 class Packed:
     """Entries laid out as blocks hold them, to be cut into runs."""
 
-    def __init__(self, table: int, batch: int, images: bool, entries: Entries) -> None:
+    def __init__(self, table: int, batch: int, images: bool, entries: LogEntries) -> None:
         self._head = (FORM, images, 0, table, batch)
         directory = np.zeros(len(entries.keys), _DIRECTORY)
         directory["key"] = lengths(entries.keys)

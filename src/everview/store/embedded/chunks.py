@@ -60,7 +60,7 @@ class ChunkHeads:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ChunkRows:
     """Entries of chunks, in the order of the chunks and within."""
 
     chunk: Ints
@@ -85,7 +85,7 @@ def words_of(buffer: pa.Buffer, table: str) -> Words:
     return np.frombuffer(buffer, "<u8")
 
 
-def decode(buffer: pa.Buffer, starts: Ints, ends: Ints, absent: Mask, table: str) -> tuple[ChunkHeads, Rows]:
+def decode(buffer: pa.Buffer, starts: Ints, ends: Ints, absent: Mask, table: str) -> tuple[ChunkHeads, ChunkRows]:
     """The entries of the chunks between these byte places."""
     words = words_of(buffer, table)
     heads, counted = _checked_heads(words, starts, ends, absent, table)
@@ -102,7 +102,7 @@ def decode(buffer: pa.Buffer, starts: Ints, ends: Ints, absent: Mask, table: str
     order = np.argsort(chunk, kind="stable")
     column = concat(*(part.entries.as_column() for part in parts)).take(pa.array(order))
     counts = np.concatenate([part.counts for part in parts])[order]
-    return heads, Rows(chunk[order], Entries(VARIABLE, np.zeros(0, np.uint64), column), counts)
+    return heads, ChunkRows(chunk[order], Entries(VARIABLE, np.zeros(0, np.uint64), column), counts)
 
 
 def _checked_heads(words: Words, starts: Ints, ends: Ints, absent: Mask, table: str) -> tuple[ChunkHeads, Mask]:
@@ -119,7 +119,7 @@ def _checked_heads(words: Words, starts: Ints, ends: Ints, absent: Mask, table: 
 
 def _rows(
     buffer: pa.Buffer, words: Words, first: Ints, heads: ChunkHeads, counted: Mask, chosen: Ints, width: int, table: str
-) -> Rows:
+) -> ChunkRows:
     """The entries of the chosen chunks, which have one width (or no entries)."""
     size = heads.size[chosen]
     chunk = np.repeat(chosen, size)
@@ -132,14 +132,14 @@ def _rows(
         at = (after_header + np.repeat(block, size) + number)[has]
         counts[has] = words[at].astype(np.int64)
     if width:
-        return Rows(chunk, Entries(width, words[after_header + number]), counts)
+        return ChunkRows(chunk, Entries(width, words[after_header + number]), counts)
     ends = words.view("<u4")[2 * after_header + number].astype(np.int64)
     data = 8 * np.repeat(first[chosen] + 1 + block + size * counted[chosen], size)
     starts = np.where(number == 0, 0, np.concatenate([[0], ends[:-1]])) if len(ends) else ends
     if np.any(ends < starts) or np.any(data + ends > buffer.size):
         raise damaged_chunk(table)
     column = gather(buffer, data + starts, data + ends, np.arange(len(chunk)))
-    return Rows(chunk, Entries(VARIABLE, np.zeros(0, np.uint64), column), counts)
+    return ChunkRows(chunk, Entries(VARIABLE, np.zeros(0, np.uint64), column), counts)
 
 
 def encode(alphabet: Alphabet, codes: Words, counts: Ints, size: Ints, more: Mask) -> Bytes:

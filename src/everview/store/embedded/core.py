@@ -31,7 +31,7 @@ from everview.store.embedded.creation import (
     tidy,
 )
 from everview.store.embedded.cut import Cut
-from everview.store.embedded.durability import MODES, Durability, locked, recover, upgrade
+from everview.store.embedded.durability import MODES, Durability, locked, recover
 from everview.store.embedded.environment import FULL_SIZE, SMALLEST, Environment, Transaction
 from everview.store.embedded.forking import detach_reader_tables, forget_open_files
 from everview.store.embedded.identity import write_identity
@@ -171,8 +171,6 @@ def _open_files(directory: Path, settings: layout.Settings | None, map_size: int
             raise NotAStoreError(f"the store in {directory} was removed")
         tidy(directory)
         recover(directory, marker)
-        if not marker.id:
-            marker = upgrade(directory, marker)
         return Core(directory, marker, map_size)
 
 

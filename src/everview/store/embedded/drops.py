@@ -23,7 +23,7 @@ from everview.store.contract import StateTable
 from everview.store.embedded.bag_regions import FRAME
 from everview.store.embedded.environment import KEY_LIMIT, Transaction
 from everview.store.embedded.records import BOUNDED, space_of
-from everview.store.embedded.snapshots import Core
+from everview.store.embedded.snapshots import StoreFiles
 
 if TYPE_CHECKING:
     import lmdb
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 Cursor: TypeAlias = "lmdb.Cursor[bytes]"
 
 
-def drop_records(core: Core, table: StateTable, prefix: bytes) -> None:
+def drop_records(core: StoreFiles, table: StateTable, prefix: bytes) -> None:
     space = space_of(table)
     _drop(core, lambda cursor: _run(cursor, space + prefix))
 
 
-def drop_bags(core: Core, table: StateTable, prefix: bytes) -> None:
+def drop_bags(core: StoreFiles, table: StateTable, prefix: bytes) -> None:
     space = space_of(table)
     _drop(core, lambda cursor: _runs(cursor, space, prefix))
 
 
-def _drop(core: Core, keys_to_drop: Callable[[Cursor], Iterator[bytes]]) -> None:
+def _drop(core: StoreFiles, keys_to_drop: Callable[[Cursor], Iterator[bytes]]) -> None:
     def some(txn: Transaction) -> int:
         with txn.cursor() as cursor:
             keys = list(islice(keys_to_drop(cursor), BOUNDED))

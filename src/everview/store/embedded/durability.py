@@ -40,7 +40,6 @@ import contextlib
 import fcntl
 import os
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -52,8 +51,8 @@ import lmdb
 from everview.errors import NotAStoreError, StoreError
 from everview.store.embedded.cut import Cut, abort
 from everview.store.embedded.environment import Environment, Transaction
-from everview.store.embedded.identity import problems, write_identity, write_stamp
-from everview.store.embedded.layout import DURABLE, LOCK, RESTORE, Marker, private, write_marker
+from everview.store.embedded.identity import problems, write_stamp
+from everview.store.embedded.layout import DURABLE, LOCK, RESTORE, Marker, private
 from everview.store.embedded.meta_pages import restore
 from everview.store.embedded.points import NO_STAMP, TAG, Point, Stamp, read_point, write_point
 from everview.store.embedded.refusals import closed, removed
@@ -352,16 +351,3 @@ def recover(directory: Path, marker: Marker) -> bool:
         lost |= restore(directory / name, number, meta)
     write_point(directory, replace(point, number=point.number + 1, boot=boot))
     return lost
-
-
-def upgrade(directory: Path, marker: Marker) -> Marker:
-    """Give the files of a store of format 1 their identities. The caller holds the lock. The marker is written last:
-    what was interrupted before is done again, with another id."""
-    upgraded = Marker(marker.settings, uuid.uuid4().hex)
-    for name in upgraded.settings.files:
-        write_identity(directory / name, upgraded)
-    point = read_point(directory)
-    assert point is not None
-    write_point(directory, replace(point, number=point.number + 1, store=upgraded.id))
-    write_marker(directory, upgraded)
-    return upgraded

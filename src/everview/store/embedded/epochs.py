@@ -42,7 +42,7 @@ from everview.change.frontier import Frontier
 from everview.errors import ConflictError, EpochOrderError, InputError, StaleEpochError
 from everview.store.contract import Begun, Commit
 from everview.store.embedded.environment import Transaction
-from everview.store.embedded.snapshots import EVENTS, Core
+from everview.store.embedded.snapshots import EVENTS, StoreFiles
 
 HISTORY = 10_000
 """Commits kept per group."""
@@ -59,10 +59,10 @@ _COMMIT = struct.Struct("<QQd")
 _BEGUN = struct.Struct("<QQII")
 
 
-class Epochs:
+class EmbeddedEpochs:
     """Begins and commits epochs; one for all groups of a store."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: StoreFiles) -> None:
         self._core = core
 
     def begin(
@@ -259,7 +259,7 @@ def fence_in(txn: Transaction, group: str) -> int:
     return _number(txn, fence_key(group))
 
 
-def raise_fences(core: Core, group: str, epoch: int) -> None:
+def raise_fences(core: StoreFiles, group: str, epoch: int) -> None:
     """Make sure that every shard's fence stands at the epoch or later."""
     key = fence_key(group)
 

@@ -98,7 +98,7 @@ def _sector(path: Path, at: int) -> bytes:
 def problems(directory: Path, marker: layout.Marker, point: Point, *, rebooted: bool) -> Iterator[NotAStoreError]:
     """Everything that shows that the files do not belong together. The caller holds the lock of the store, so
     that the durable point stands still; others may write."""
-    if marker.id and point.store and point.store != marker.id:
+    if point.store != marker.id:
         yield _error(directory, layout.DURABLE, "belongs to another store", _TOGETHER)
         return
     if set(point.metas) != set(marker.settings.files):
@@ -127,8 +127,6 @@ def _problem(directory: Path, name: str, marker: layout.Marker, point: Point, re
 
 def _wrong_identity(directory: Path, name: str, marker: layout.Marker) -> NotAStoreError | None:
     found = read_identity(directory / name)
-    if not marker.id:
-        return None  # a store of format 1
     if found is None:
         return _error(directory, name, "carries no identity of a store", "restore the file from a backup of this store")
     if found.store != marker.id:
@@ -169,13 +167,13 @@ def _wrong_age(
             f"is an older copy: it ends with transaction {last.transaction}, the store needs {transaction}",
             _TOGETHER,
         )
-    if stamp not in point.stamps.get(name, (stamp,)):
+    if stamp not in point.stamps[name]:
         return _error(directory, name, "comes from another copy of this store", _TOGETHER)
     if rebooted:
-        return _cut_short(path, saved, point.sizes.get(name))
+        return _cut_short(path, saved, point.sizes[name])
     if last.transaction == transaction and not _same_version(path, saved):
         return _error(directory, name, "comes from another copy of this store", _TOGETHER)
-    return _cut_short(path, last, point.sizes.get(name) if last.transaction == transaction else None)
+    return _cut_short(path, last, point.sizes[name] if last.transaction == transaction else None)
 
 
 def _same_version(path: Path, saved: Meta) -> bool:

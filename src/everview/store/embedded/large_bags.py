@@ -37,7 +37,7 @@ WALK = 2
 """Chunks to pass over one by one before looking for the next one that changes fall into."""
 
 
-class Region(NamedTuple):
+class TouchedChunk(NamedTuple):
     """A chunk that changes fall into, and the changes (a range of the bag's sorted ones)."""
 
     bound: bytes
@@ -80,10 +80,10 @@ class LargeBag:
         last = self.ends_in(self.last())
         return (first[0], last[1]) if first and last else None
 
-    def regions(self, entries: Sequence[bytes]) -> list[Region]:
+    def regions(self, entries: Sequence[bytes]) -> list[TouchedChunk]:
         """The chunks that the sorted entries fall into. The first chunk is among them where
         it is empty, so that a bag which loses its last entry loses that chunk too."""
-        found: list[Region] = []
+        found: list[TouchedChunk] = []
         at, steps = 0, 0
         first_too = self.ends_in(b"") is None
         if not first_too:
@@ -93,7 +93,7 @@ class LargeBag:
             following = self._step(forward=True)
             stop = len(entries) if following is None else bisect_left(entries, following[0], at)
             if stop > at or first_too:
-                found.append(Region(*here, following and following[0], at, stop))
+                found.append(TouchedChunk(*here, following and following[0], at, stop))
                 at, steps, here, first_too = stop, 0, following, False
             elif steps < WALK:
                 steps, here = steps + 1, following

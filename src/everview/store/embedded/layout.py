@@ -29,12 +29,10 @@ import struct
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from everview.errors import InputError, NewerFormatError, NotAStoreError, StoreError
+from everview.errors import InputError, NotAStoreError, StoreError, UnsupportedFormatError
 
-FORMAT = 2
-_IDENTIFIED = 2
-"""Since this format every file carries the identity of its store. A store of format 1 becomes one of format 2 when
-it is opened."""
+FORMAT = 3
+"""Raised by every change of what is stored. A store of any other format is refused."""
 MARKER = "everview.json"
 NEW_MARKER = MARKER + ".new"
 RESTORE = "restore the file from a backup"
@@ -83,8 +81,7 @@ class Marker:
 
     settings: Settings
     id: str
-    """Different for every store; empty in format 1."""
-    format: int = FORMAT
+    """Different for every store."""
 
 
 def read_marker(directory: Path) -> Marker | None:
@@ -103,26 +100,26 @@ def read_marker(directory: Path) -> Marker | None:
     try:
         plain = json.loads(text)
         written = plain["everview"]
-        settings = plain["settings"]
-        store_id = plain.get("id", "")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(directory, f"{type(error).__name__}: {error}") from error
     if type(written) is not int or written < 1:
         raise _damaged(directory, f"{written!r} is not the number of a format")
-    if written > FORMAT:
-        raise NewerFormatError(
-            f"the store in {directory} has format {written}; this version of Everview reads up to {FORMAT}",
-            hint="upgrade Everview",
+    if written != FORMAT:
+        raise UnsupportedFormatError(
+            f"the store in {directory} has format {written}, and this version of Everview reads format {FORMAT} only",
+            detail="nothing was read or changed",
+            hint="use the version of Everview that wrote it, or dump its tables with that version and load them into a "
+            "new store",
         )
     try:
-        found = Settings(**settings)
-    except (TypeError, InputError) as error:
+        store_id, found = plain["id"], Settings(**plain["settings"])
+    except (KeyError, TypeError, InputError) as error:
         raise _damaged(directory, str(error)) from error
     if any(type(getattr(found, field.name)) is not type(field.default) for field in fields(found)):
         raise _damaged(directory, f"it cannot be a store with {found}")
-    if type(store_id) is not str or (written >= _IDENTIFIED and not store_id):
+    if type(store_id) is not str or not store_id:
         raise _damaged(directory, f"{store_id!r} is not the id of a store")
-    return Marker(found, store_id, written)
+    return Marker(found, store_id)
 
 
 def _damaged(directory: Path, why: str) -> NotAStoreError:
@@ -131,7 +128,7 @@ def _damaged(directory: Path, why: str) -> NotAStoreError:
 
 def write_marker(directory: Path, marker: Marker) -> None:
     """Declare the directory a store: the last step of its creation."""
-    content = {"everview": marker.format, "id": marker.id, "settings": asdict(marker.settings)}
+    content = {"everview": FORMAT, "id": marker.id, "settings": asdict(marker.settings)}
     temporary = directory / NEW_MARKER
     with open(temporary, "w", encoding="utf-8", opener=private) as file:
         json.dump(content, file, indent=2)

@@ -34,7 +34,7 @@ NOWHERE = 0xFFFFFFFFFFFFFFFF
 
 
 @dataclass(frozen=True)
-class Database:
+class PageTree:
     """One tree of a file, as a meta page describes it."""
 
     depth: int
@@ -51,8 +51,8 @@ class Meta:
 
     raw: bytes
     page_size: int
-    free: Database
-    main: Database
+    free: PageTree
+    main: PageTree
     last_page: int
     transaction: int
 
@@ -78,9 +78,9 @@ def parse_meta(raw: bytes) -> Meta | None:
     return Meta(raw[:SIZE], page_size, _database(free), _database(main), last_page, transaction)
 
 
-def _database(raw: bytes) -> Database:
+def _database(raw: bytes) -> PageTree:
     _, _, depth, branches, leaves, overflows, entries, root = _DATABASE.unpack(raw)
-    return Database(depth, branches, leaves, overflows, entries, root)
+    return PageTree(depth, branches, leaves, overflows, entries, root)
 
 
 def read_metas(path: Path) -> tuple[Meta, ...]:

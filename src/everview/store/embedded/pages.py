@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from everview.store.embedded.meta_pages import NOWHERE, Database, Meta
+from everview.store.embedded.meta_pages import NOWHERE, Meta, PageTree
 
 _HEADER = 16
 _NODE = 8
@@ -33,7 +33,7 @@ _MOST_PROBLEMS = 20
 
 
 @dataclass
-class Tally:
+class PageTally:
     """What a walk over the trees of one version of a file has found."""
 
     used: bytearray
@@ -42,9 +42,9 @@ class Tally:
     visited: int = 0
 
 
-def walk(path: Path, meta: Meta) -> Tally:
+def walk(path: Path, meta: Meta) -> PageTally:
     """Visit every page of one version, which no writer may free meanwhile."""
-    tally = Tally(bytearray(meta.last_page + 1))
+    tally = PageTally(bytearray(meta.last_page + 1))
     with path.open("rb", buffering=0) as file:
         pages = _Pages(file.fileno(), meta, tally)
         free = list(pages.visit_tree("of free pages", meta.free))
@@ -57,12 +57,12 @@ def walk(path: Path, meta: Meta) -> Tally:
 class _Pages:
     """Reads pages and checks them."""
 
-    def __init__(self, descriptor: int, meta: Meta, tally: Tally) -> None:
+    def __init__(self, descriptor: int, meta: Meta, tally: PageTally) -> None:
         self._descriptor = descriptor
         self._meta = meta
         self._tally = tally
 
-    def visit_tree(self, what: str, database: Database) -> Iterator[bytes]:
+    def visit_tree(self, what: str, database: PageTree) -> Iterator[bytes]:
         """Visit a tree; the values of its entries are given for small trees of free pages only."""
         counts = {_BRANCH: 0, _LEAF: 0, _OVERFLOW: 0}
         entries = 0
@@ -88,7 +88,7 @@ class _Pages:
                 yield from (self._value(page, 2 * int(node)) for node in nodes)
         self._compare(what, database, counts, entries)
 
-    def _compare(self, what: str, database: Database, counts: dict[int, int], entries: int) -> None:
+    def _compare(self, what: str, database: PageTree, counts: dict[int, int], entries: int) -> None:
         if self._tally.problems:
             return
         expected = (database.branch_pages, database.leaf_pages, database.overflow_pages, database.entries)

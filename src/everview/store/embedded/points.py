@@ -13,7 +13,7 @@ import os
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,10 +25,6 @@ _SLOT = 32 * 1024
 _MAGIC = b"EVDURAB2"
 _HEAD = struct.Struct("<8sQ36sI32s")
 _ENTRY = struct.Struct(f"<32sQQQ16sQ16s{SIZE}s")
-_MAGIC_1 = b"EVDURAB1"
-"""Of format 1: without the store, the sizes and the stamps."""
-_HEAD_1 = struct.Struct("<8sQ36sI")
-_ENTRY_1 = struct.Struct(f"<32sQ{SIZE}s")
 TAG = 16
 
 
@@ -49,23 +45,22 @@ class Point:
     number: int
     boot: str
     metas: Mapping[str, tuple[int, bytes]]
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int]
     """How many bytes the files had."""
-    store: str = ""
+    store: str
     """The id of the store."""
-    stamps: Mapping[str, tuple[Stamp, Stamp]] = field(default_factory=dict)
+    stamps: Mapping[str, tuple[Stamp, Stamp]]
     """For every file the point at which it was written to last, and the one before that. The file itself carries
-    the first of them, or, if a crash came in between, the second. Empty if they are not known."""
+    the first of them, or, if a crash came in between, the second."""
 
 
 def write_point(directory: Path, point: Point) -> None:
-    nothing = NO_STAMP, NO_STAMP
     body = b"".join(
         _ENTRY.pack(
             name.encode("ascii"),
             number,
-            point.sizes.get(name, 0),
-            *(part for s in point.stamps.get(name, nothing) for part in s),
+            point.sizes[name],
+            *(part for stamp in point.stamps[name] for part in stamp),
             meta,
         )
         for name, (number, meta) in sorted(point.metas.items())
@@ -94,21 +89,17 @@ def read_point(directory: Path) -> Point | None:
 
 
 def _parse_slot(slot: bytes) -> Point | None:
-    first = slot.startswith(_MAGIC_1)
-    head, entry = (_HEAD_1, _ENTRY_1) if first else (_HEAD, _ENTRY)
-    if len(slot) < head.size or not slot.startswith((_MAGIC, _MAGIC_1)):
+    if len(slot) < _HEAD.size or not slot.startswith(_MAGIC):
         return None
-    _, number, boot, count, *rest = head.unpack_from(slot)
-    end = head.size + count * entry.size
+    _, number, boot, count, store = _HEAD.unpack_from(slot)
+    end = _HEAD.size + count * _ENTRY.size
     if len(slot) < end + 4 or struct.unpack_from("<I", slot, end)[0] != zlib.crc32(slot[:end]):
         return None
-    entries = [entry.unpack_from(slot, head.size + index * entry.size) for index in range(count)]
+    entries = [_ENTRY.unpack_from(slot, _HEAD.size + index * _ENTRY.size) for index in range(count)]
     metas = {_text(name): (txn, meta) for name, txn, *_, meta in entries}
-    if first:
-        return Point(number, _text(boot), metas)
-    sizes = {_text(name): size for name, _, size, *_ in entries if size}
-    stamps = {_text(one[0]): (Stamp(*one[3:5]), Stamp(*one[5:7])) for one in entries if one[3]}
-    return Point(number, _text(boot), metas, sizes, _text(rest[0]), stamps)
+    sizes = {_text(name): size for name, _, size, *_ in entries}
+    stamps = {_text(entry[0]): (Stamp(*entry[3:5]), Stamp(*entry[5:7])) for entry in entries}
+    return Point(number, _text(boot), metas, sizes, _text(store), stamps)
 
 
 def _text(padded: bytes) -> str:

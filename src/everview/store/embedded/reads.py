@@ -44,7 +44,7 @@ an integer for a DOUBLE or a time in another zone, are read back from the key.""
 
 @public
 @fast
-class Reader:
+class EmbeddedReader:
     """Reads of one table, each in a transaction of its own, or all in the one of a snapshot, which is asked for
     every time and never kept: the snapshot may be closed meanwhile."""
 

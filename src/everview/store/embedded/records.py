@@ -36,7 +36,7 @@ from everview.store.contract import Bytes, Deletes, Puts, Records, StateTable
 from everview.store.embedded.entries import narrow_width, to_codes
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
 from everview.store.embedded.epochs import RESERVED, fence_in, group_name, require_kept, require_open
-from everview.store.embedded.snapshots import Core
+from everview.store.embedded.snapshots import StoreFiles
 from everview.store.embedded.versions import ABSENT, Versions, encode, encode_one, value_as_of
 from everview.store.ragged import (
     BINARY,
@@ -78,7 +78,7 @@ def space_of(table: StateTable) -> bytes:
 
 
 @dataclass(frozen=True)
-class Route:
+class ShardRoute:
     """Keys in the order (shard, key). Row i of the route is row ``order[i]`` of the caller."""
 
     order: Ints
@@ -87,7 +87,7 @@ class Route:
     """Shard s has the rows ``edges[s]:edges[s + 1]``."""
 
 
-def route(keys: Bytes, shards: int) -> Route:
+def route(keys: Bytes, shards: int) -> ShardRoute:
     shard = (tokens_of(keys) % shards).astype(np.uint8 if shards <= 256 else np.uint16)
     if _ascending(keys):
         order = np.argsort(shard, kind="stable")
@@ -95,7 +95,7 @@ def route(keys: Bytes, shards: int) -> Route:
         by_key = order_of(keys)
         order = by_key[np.argsort(shard[by_key], kind="stable")]
     edges = np.searchsorted(shard[order], np.arange(shards + 1)).tolist()
-    return Route(order, keys.take(pa.array(order)), edges)
+    return ShardRoute(order, keys.take(pa.array(order)), edges)
 
 
 def order_of(keys: Bytes) -> Ints:
@@ -237,7 +237,7 @@ def _living(table: StateTable, rows: list[tuple[bytes, bytes]], as_of: int) -> R
 
 
 def write_records(
-    core: Core, doors: Sequence[Door], table: StateTable, epoch: int, puts: Puts | None, deletes: Deletes | None
+    core: StoreFiles, doors: Sequence[Door], table: StateTable, epoch: int, puts: Puts | None, deletes: Deletes | None
 ) -> None:
     puts = puts or Puts(EMPTY, EMPTY)
     deletes = deletes or Deletes(EMPTY)
@@ -262,7 +262,9 @@ def write_records(
     )
 
 
-def _write_few(core: Core, doors: Sequence[Door], table: StateTable, epoch: int, puts: Puts, deletes: Deletes) -> bool:
+def _write_few(
+    core: StoreFiles, doors: Sequence[Door], table: StateTable, epoch: int, puts: Puts, deletes: Deletes
+) -> bool:
     """The same for a few records, one after the other; False where the keys are not to be written at all:
     whoever writes many says why."""
     keys: list[bytes | None] = [*puts.keys.to_pylist(), *deletes.keys.to_pylist()]
@@ -316,7 +318,7 @@ def _refuse_duplicates(table: StateTable, routed: Bytes) -> None:
 
 
 def write_routed(
-    core: Core, table: StateTable, epoch: int, keys: Bytes, current: Bytes, previous: Bytes, edges: list[int]
+    core: StoreFiles, table: StateTable, epoch: int, keys: Bytes, current: Bytes, previous: Bytes, edges: list[int]
 ) -> None:
     """Write records that are in the order of shards; no current value means a tombstone,
     neither current nor previous that the record should not be there at all."""
@@ -378,7 +380,7 @@ def _index_space(group: str) -> bytes:
     return RESERVED + b"T" + group_name(group) + b"\0"
 
 
-def sweep_shard(core: Core, environment: Environment, group: str) -> int:
+def sweep_shard(core: StoreFiles, environment: Environment, group: str) -> int:
     """Remove the tombstones of the group's committed epochs from one shard."""
     space = _index_space(group)
     removed = 0

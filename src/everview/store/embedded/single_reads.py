@@ -20,7 +20,7 @@ from everview.store.embedded.environment import KEY_LIMIT, Environment, Transact
 from everview.store.embedded.epochs import committed_epoch, committed_key, fence_key, number_of, require_kept
 from everview.store.embedded.layout import DOCUMENT
 from everview.store.embedded.records import space_of
-from everview.store.embedded.snapshots import Core
+from everview.store.embedded.snapshots import StoreFiles
 from everview.store.embedded.versions import ABSENT, value_as_of
 
 Door = Callable[[], AbstractContextManager[Transaction]]
@@ -33,7 +33,7 @@ def read_one(doors: Sequence[Door], table: StateTable, key: bytes, as_of: int) -
         return value_as_of(txn.get(place, ABSENT), as_of, table.name) if len(place) <= KEY_LIMIT else None
 
 
-def lookup(core: Core, table: StateTable) -> Lookup:
+def lookup(core: StoreFiles, table: StateTable) -> Lookup:
     """A function that reads records of one table as of the last committed epoch."""
     shards = core.shards
     committed, fenced, space, name = committed_key(table.group), fence_key(table.group), space_of(table), table.name

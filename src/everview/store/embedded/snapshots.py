@@ -34,7 +34,7 @@ EVENTS = b"E#"
 OPTIMISTIC_ATTEMPTS = 8
 
 
-class Core(Protocol):
+class StoreFiles(Protocol):
     """The files of a store, and the only way to write to them."""
 
     @property
@@ -47,7 +47,7 @@ class Core(Protocol):
         """Run ``work`` in a write transaction; it may be run again."""
 
 
-def open_everywhere(core: Core) -> tuple[Transaction, tuple[Transaction, ...]]:
+def open_everywhere(core: StoreFiles) -> tuple[Transaction, tuple[Transaction, ...]]:
     """Read transactions on the base file and on every shard that show one state of the
     store. To be handed to :func:`close_everywhere`."""
     for _ in range(OPTIMISTIC_ATTEMPTS):
@@ -60,12 +60,12 @@ def open_everywhere(core: Core) -> tuple[Transaction, tuple[Transaction, ...]]:
     return core.base.update(lambda _: _open(core))
 
 
-def close_everywhere(core: Core, base: Transaction, shards: tuple[Transaction, ...]) -> None:
+def close_everywhere(core: StoreFiles, base: Transaction, shards: tuple[Transaction, ...]) -> None:
     core.base.end_read(base)
     _close_shards(core, shards)
 
 
-def _open(core: Core) -> tuple[Transaction, tuple[Transaction, ...]]:
+def _open(core: StoreFiles) -> tuple[Transaction, tuple[Transaction, ...]]:
     """The shards first, so that the base file is never older than one of them."""
     shards: list[Transaction] = []
     try:
@@ -77,6 +77,6 @@ def _open(core: Core) -> tuple[Transaction, tuple[Transaction, ...]]:
         raise
 
 
-def _close_shards(core: Core, shards: Sequence[Transaction]) -> None:
+def _close_shards(core: StoreFiles, shards: Sequence[Transaction]) -> None:
     for environment, transaction in zip(core.shards, shards, strict=False):
         environment.end_read(transaction)

@@ -18,7 +18,7 @@ from everview.store.embedded.layout import Settings
 from everview.store.embedded.lease import EmbeddedLease, holder
 from everview.store.embedded.logs import EmbeddedLog
 from everview.store.embedded.metadata import EmbeddedMetadata
-from everview.store.embedded.reads import Reader
+from everview.store.embedded.reads import EmbeddedReader
 from everview.store.embedded.refusals import closed
 from everview.store.embedded.tables import EmbeddedBatch, EmbeddedTable
 from everview.store.embedded.topology import EmbeddedTopology, ends
@@ -44,8 +44,8 @@ class StoreSnapshot(EmbeddedSnapshot):
     def __enter__(self) -> StoreSnapshot:
         return self
 
-    def table(self, table: Table) -> Reader:
-        return Reader(self._environment, self._codecs(table), self.base)
+    def table(self, table: Table) -> EmbeddedReader:
+        return EmbeddedReader(self._environment, self._codecs(table), self.base)
 
 
 @public

@@ -18,7 +18,7 @@ from everview.store.contract import Row, Table
 from everview.store.embedded.codecs import TableCodecs
 from everview.store.embedded.core import Handle
 from everview.store.embedded.environment import Transaction
-from everview.store.embedded.reads import Reader
+from everview.store.embedded.reads import EmbeddedReader
 from everview.store.embedded.topology import EmbeddedTopology
 from everview.store.embedded.writes import Work, Writer
 
@@ -32,7 +32,7 @@ class EmbeddedTable:
         self._handle = handle
         self._codecs = codecs
         self._writer = Writer(codecs, topology, handle.core.times, handle.settings.before_images)
-        reader = Reader(handle.base, codecs)
+        reader = EmbeddedReader(handle.base, codecs)
         self.get: Callable[..., Row | None] = reader.get
         self.get_many = reader.get_many
         self.scan = reader.scan

@@ -20,10 +20,10 @@ from everview.store.embedded.bag_reads import bag_ends, bag_keys, read_bags
 from everview.store.embedded.bags import add_to_bags, preview_bags, write_bags
 from everview.store.embedded.drops import drop_bags, drop_records
 from everview.store.embedded.environment import Transaction
-from everview.store.embedded.epochs import HISTORY, Epochs, committed_in
+from everview.store.embedded.epochs import HISTORY, EmbeddedEpochs, committed_in
 from everview.store.embedded.records import Door, read_records, scan_records, sweep_shard, write_records
 from everview.store.embedded.single_reads import lookup, read_one
-from everview.store.embedded.snapshots import Core, close_everywhere, open_everywhere
+from everview.store.embedded.snapshots import StoreFiles, close_everywhere, open_everywhere
 
 
 @public
@@ -65,7 +65,7 @@ class _Reads:
 class EmbeddedSnapshot(_Reads):
     """One version of the whole store, readable until it is closed."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: StoreFiles) -> None:
         self._core = core
         self._held: tuple[Transaction, ...] | None = None
         """Of the base file, then of the shards. Nobody else keeps them: their slots in the tables of readers are
@@ -110,10 +110,10 @@ class EmbeddedSnapshot(_Reads):
 class EmbeddedViews(_Reads):
     """Versioned tables of an embedded store and the epochs that move them."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: StoreFiles) -> None:
         super().__init__([shard.read for shard in core.shards], core.base.read)
         self._core = core
-        self._epochs = Epochs(core)
+        self._epochs = EmbeddedEpochs(core)
 
     @property
     def parts(self) -> int:

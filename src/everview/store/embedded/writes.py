@@ -190,7 +190,7 @@ class Writer:
         nodes, incarnations = map_.locate(tokens_of(keys))
         owners, turns = np.unique(nodes, return_inverse=True)
         order = np.argsort(turns.astype(np.uint16), kind="stable")
-        entries = blocks.Entries(kind, keys, old, new, incarnations).take(order)
+        entries = blocks.LogEntries(kind, keys, old, new, incarnations).take(order)
         packed = blocks.Packed(self.codecs.table.id, transaction.id(), self.images, entries)
         edges = [0, *np.cumsum(np.bincount(turns)).tolist()]
         for node, (start, end) in zip(owners.tolist(), pairwise(edges), strict=True):
