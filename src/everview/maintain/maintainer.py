@@ -54,6 +54,8 @@ class Maintainer:
         self._planned: dict[str, tuple[int, str]] = {}
         self._known: tuple[Definitions | None, list[str]] = None, []
         """The groups that have views, of the definitions that were there."""
+        self._settled = -1
+        """The counter of all documents when there was nothing to build or to clean up."""
 
     @contextmanager
     def lease(self, wait: float | None = 0) -> Iterator[Maintainer]:
@@ -68,10 +70,13 @@ class Maintainer:
         the logs end now. ``deadline`` is a time of :func:`time.monotonic`."""
         goal = self.store.log.latest() if target is None else target
         self.recover(deadline)
-        self.build(deadline)
+        version = self.store.metadata.version()
+        if version != self._settled:
+            self.build(deadline)
         for group in self.groups():
             self.advance(group, goal, deadline)
-        self.tidy()
+        if version != self._settled and self.tidy():
+            self._settled = version  # of the beginning: what came meanwhile is for the next time
         self.trim()
 
     def groups(self) -> list[str]:
@@ -236,13 +241,15 @@ class Maintainer:
 
     # -------------------------------------------------------------- what is left over
 
-    def tidy(self) -> None:
-        """Remove the rows of what was dropped, and plans that no epoch runs any more."""
+    def tidy(self) -> bool:
+        """Remove the rows of what was dropped, and plans that no epoch runs any more; False where an epoch of a plan
+        that was left has to be over first."""
         for group in self.plans.groups():
             self.plan_of(group)
         used = self._of_builds()
+        is_retired = True
         for group in self.plans.groups():
-            self.retire(group)
+            is_retired = self.retire(group) and is_retired
             for bound in self.plans.running(group):
                 used |= {table.id for table in bound.states.values()}
         gone = [table for table in self.catalog.discarded() if isinstance(table, Table) or table.id not in used]
@@ -254,6 +261,7 @@ class Maintainer:
         if gone:
             self.catalog.forget(gone)
         self.plans.sweep(build.plan for build in self.builder.builds())
+        return is_retired
 
     def trim(self) -> None:
         """Forget what no group needs of the logs; the rest of much is for the next time."""

@@ -182,8 +182,7 @@ class Scheduler:
                 if self._is_streaming(group):
                     return False
                 maintainer.finish(group)
-        maintainer.tidy()
-        return True
+        return maintainer.tidy()
 
     def _is_streaming(self, group: str) -> bool:
         """Whether the stream does an epoch of the group."""
