@@ -8,7 +8,8 @@ runs first, how often, or whether somebody tried before.
 
 A :class:`Worker` is a step with its texts and codecs made ready once, so that an epoch costs
 only what its changes cost. :class:`StepWorker` has what all workers have in common: inputs, members, and
-the columns they compute.
+the columns they compute. A part of an aggregate (:class:`AggregatePart`) emits the values of the groups that
+its own input changed, and can be asked for those of any other group, as of the last epoch.
 """
 
 from __future__ import annotations
@@ -154,6 +155,18 @@ class Worker(Protocol):
 
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         """What the step emits, given all that was packed for each input."""
+
+
+class AggregatePart(Protocol):
+    """A worker of a part."""
+
+    key_names: tuple[str, ...]
+    """The fields that hold the key of a group."""
+
+    def values(self, work: Work, groups: pa.Table) -> pa.Table:
+        """The part's columns for given groups as of the last epoch, row by row; null in all where
+        the part has nothing. ``groups`` holds the key columns under the part's ``key_names``, and
+        the number of the part's own member where it has members."""
 
 
 class StepWorker:
