@@ -11,8 +11,8 @@ hold after; parts that did not change are asked for what they held.
 
 A group is there while it has rows; the groups of a query, or of a grouping set, without columns
 are always there, also over nothing. A sum that does not fit its type leaves its group without a
-row, and says so in quarantine; the sum itself is kept exactly, so the group comes back. A group that
-could not be evaluated again, which that part has said in quarantine, has no row either.
+row, and is recorded in quarantine; the sum itself is kept exactly, so the group comes back. A group that
+could not be evaluated again, which that part has recorded in quarantine, has no row either.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def condensed(changes: pa.Table) -> pa.Table:
 
 
 def repeated(rows: pa.Table, counts: pa.Array) -> pa.Table:
-    """Each row as often as its count says."""
+    """Each row as often as its count."""
     numbers = counts.to_numpy(zero_copy_only=False)
     if (numbers == 1).all():
         return rows

@@ -149,8 +149,8 @@ class StageTask:
             said.damaged,
             counts,
             seconds,
-            work.quarantine.told(),
-            work.updates.told(),
+            work.quarantine.to_json(),
+            work.updates.to_json(),
             ((self.stage, span),),
             said.pieces,
         )
