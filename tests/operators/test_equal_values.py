@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from everview.change.types import parse_type
-from everview.operators.equal_values import one_look
+from everview.operators.equal_values import canonical
 
 
 @pytest.mark.parametrize(
@@ -25,18 +25,18 @@ from everview.operators.equal_values import one_look
 def test_zeros_lose_their_sign_wherever_they_are(kind: str, given: list[object], found: list[object]) -> None:
     sql = parse_type(kind)
     ahead = pa.array([given[0], *given], sql.arrow)[1:]
-    made = one_look(ahead, sql)
+    made = canonical(ahead, sql)
     assert made.type == sql.arrow
     assert repr(made.to_pylist()) == repr(found)
 
 
 def test_a_month_is_thirty_days() -> None:
     sql = parse_type("INTERVAL")
-    days = one_look(pa.array([pa.MonthDayNano([1, 0, 0]), pa.MonthDayNano([0, 30, 0])], sql.arrow), sql)
+    days = canonical(pa.array([pa.MonthDayNano([1, 0, 0]), pa.MonthDayNano([0, 30, 0])], sql.arrow), sql)
     assert days[0] == days[1]
 
 
 def test_nans_become_one() -> None:
-    made = one_look(pa.array([math.nan, -math.nan]), parse_type("DOUBLE"))
+    made = canonical(pa.array([math.nan, -math.nan]), parse_type("DOUBLE"))
     raw = made.buffers()[1].to_pybytes()
     assert raw[:8] == raw[8:16]

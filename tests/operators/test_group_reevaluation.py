@@ -62,7 +62,7 @@ def test_groups_follow_their_table(views: dict[str, str]) -> None:
         taken(m, history(ROWS, seed=1, epochs=10))
 
 
-def test_a_group_without_a_value_is_set_aside_and_comes_back() -> None:
+def test_a_group_without_a_value_is_quarantined_and_comes_back() -> None:
     with maintained(TABLES, {"sums": "SELECT n, median(CAST(g AS INTEGER)) AS m FROM t GROUP BY n"}) as m:
         apply(m, [("t", {"id": i, "g": str(i), "n": i % 2}, False) for i in range(6)])
         m.epoch()

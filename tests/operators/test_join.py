@@ -126,7 +126,7 @@ def test_keys_that_are_lists() -> None:
 # ------------------------------------------------------------------ conditions without a value
 
 
-def test_a_pair_whose_condition_has_no_value_is_no_match_and_is_set_aside() -> None:
+def test_a_pair_whose_condition_has_no_value_is_no_match_and_is_quarantined() -> None:
     view = "SELECT a.id AS ai, b.id AS bi FROM a LEFT JOIN b ON a.k = b.k AND CAST(a.v AS INTEGER) < b.w"
     with maintained(TABLES, {"v": view}) as m:
         a, b = m.table("a"), m.table("b")

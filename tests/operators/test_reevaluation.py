@@ -60,7 +60,7 @@ def test_only_the_touched_partitions_are_read() -> None:
         m.check()
 
 
-def test_a_partition_without_a_value_is_set_aside_and_comes_back() -> None:
+def test_a_partition_without_a_value_is_quarantined_and_comes_back() -> None:
     query = "SELECT t.id, u.y FROM t ASOF JOIN u ON t.n = u.k AND CAST(t.g AS BIGINT) >= u.y"
     with maintained(TABLES, {"as_of": query}) as m:
         apply(m, [("t", {"id": i, "g": str(i), "n": i % 3}, False) for i in range(9)])

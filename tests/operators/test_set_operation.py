@@ -58,7 +58,7 @@ def test_one_more_copy_is_one_more_row() -> None:
         assert outcome.counts[m.plan.view("v").step] == 2
 
 
-def test_a_row_that_cannot_be_cast_is_set_aside() -> None:
+def test_a_row_that_cannot_be_cast_is_quarantined() -> None:
     with maintained(TABLES, {"v": "SELECT CAST(t AS DOUBLE) AS x FROM a INTERSECT SELECT x FROM b"}) as m:
         m.table("a").put({"id": 1, "t": "no number"})
         m.table("a").put({"id": 2, "t": "1.5"})

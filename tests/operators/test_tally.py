@@ -41,14 +41,14 @@ def test_nothing_that_came_or_went_is_nothing() -> None:
     found = Updates()
     found.add(ONE, mask(0), mask(0), mask(), None)
     found.add(FAMILY, mask(), mask(), mask(), (numbers(), numbers()))
-    assert found.by_view(VIEWS) == {} and found.told() == []
+    assert found.by_view(VIEWS) == {} and found.to_json() == []
 
 
 @pytest.mark.parametrize("members", [(2, 5), (5, 2)])
 def test_what_several_places_count_is_added_up(members: tuple[int, int]) -> None:
     everything = Updates()
     for member in members:
-        everything.hear(json.loads(json.dumps(counted(member).told())))
+        everything.merge(json.loads(json.dumps(counted(member).to_json())))
     assert everything.by_view(VIEWS) == {
         "v": (4, 0, 2),
         "a": (0, 0, 2),

@@ -107,7 +107,7 @@ def test_ties_are_read_to_their_end_and_not_further() -> None:
         assert len(m.view("tied")) == 2
 
 
-def test_a_row_that_cannot_be_ordered_is_set_aside() -> None:
+def test_a_row_that_cannot_be_ordered_is_quarantined() -> None:
     with maintained(TABLES, {"first": "SELECT id FROM t ORDER BY CAST(g AS INTEGER), id LIMIT 2"}) as m:
         apply(m, [("t", {"id": i, "g": g}, False) for i, g in enumerate(["2", "b", "1"])])
         m.epoch()

@@ -79,7 +79,7 @@ def test_only_the_touched_partitions_are_read() -> None:
         assert sum(rows_read(m).values()) == 10
 
 
-def test_a_partition_without_a_value_is_set_aside_and_comes_back() -> None:
+def test_a_partition_without_a_value_is_quarantined_and_comes_back() -> None:
     query = "SELECT id, sum(CAST(g AS INTEGER)) OVER (PARTITION BY n) AS s FROM t"
     with maintained(TABLES, {"sums": query}) as m:
         apply(m, [("t", {"id": i, "g": "1", "x": None, "n": i % 3}, False) for i in range(9)])

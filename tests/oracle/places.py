@@ -57,7 +57,7 @@ class Places(Runner):
                         stages[self.bound.stage_of(target)][server][edge].append(packed)
                 for step, count in stage.emitted.items():
                     counts[step] += count
-                quarantine.hear(work.quarantine.told())
+                quarantine.merge(work.quarantine.to_json())
         states = Written(store.views, begun.epoch)
         return Outcome({}, counts, (), quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier))
 

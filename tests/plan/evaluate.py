@@ -48,7 +48,7 @@ def _made(connection: duckdb.DuckDBPyConnection, node: Relation, numbers: count)
     try:
         connection.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}")
     except duckdb.Error as error:
-        raise AssertionError(f"{node.title} {node.says()}\n{query}\n{error}") from error
+        raise AssertionError(f"{node.title} {node.description()}\n{query}\n{error}") from error
     if isinstance(node, Reevaluate) and node.partition:
         _check_partitions(connection, node, inputs, table)
     _check(connection, node, table)
@@ -80,24 +80,24 @@ def _texts(parts: Iterable[Expr]) -> str:
 
 def _check(connection: duckdb.DuckDBPyConnection, node: Relation, table: str) -> None:
     described = connection.execute(f"DESCRIBE {table}").fetchall()
-    assert [row[0] for row in described] == [field.name for field in node.fields], f"{node.title} {node.says()}"
+    assert [row[0] for row in described] == [field.name for field in node.fields], f"{node.title} {node.description()}"
     kinds = connection.execute(
         "SELECT " + ", ".join(f"typeof(CAST(NULL AS {field.type}))" for field in node.fields)
     ).fetchone()
     assert kinds is not None
     for row, kind in zip(described, kinds, strict=True):
-        assert row[1] == kind, f"{row[0]} is a {row[1]}, not a {kind}, in {node.title} {node.says()}"
+        assert row[1] == kind, f"{row[0]} is a {row[1]}, not a {kind}, in {node.title} {node.description()}"
     total = _number(connection, f"SELECT count(*) FROM {table}")
     for field in node.fields:
         if not field.nullable:
             nulls = _number(connection, f"SELECT count(*) FROM {table} WHERE {quoted(field.name)} IS NULL")
-            assert not nulls, f"{field.name} is null in {node.title} {node.says()}"
+            assert not nulls, f"{field.name} is null in {node.title} {node.description()}"
     if node.key:
         keys = ", ".join(quoted(name) for name in node.key)
         different = _number(connection, f"SELECT count(*) FROM (SELECT DISTINCT {keys} FROM {table})")
-        assert different == total, f"{node.key} is no key of {node.title} {node.says()}"
+        assert different == total, f"{node.key} is no key of {node.title} {node.description()}"
     else:
-        assert total <= 1, f"{node.title} {node.says()} has {total} rows"
+        assert total <= 1, f"{node.title} {node.description()} has {total} rows"
 
 
 def _number(connection: duckdb.DuckDBPyConnection, query: str) -> int:

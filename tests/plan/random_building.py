@@ -77,7 +77,7 @@ def row_by_row(relation: Relation) -> None:
     for node in relation.walk():
         for found in _expressions(node):
             inside = parsed(found.sql).find(exp.Window, exp.AggFunc)
-            assert inside is None, f"{node.title} {node.says()}"
+            assert inside is None, f"{node.title} {node.description()}"
 
 
 def _expressions(node: Relation) -> list[Expr]:

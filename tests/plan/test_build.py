@@ -62,7 +62,7 @@ def test_an_order_alone_is_how_the_rows_are_read() -> None:
 def test_the_first_rows_of_each_partition_are_a_top_k() -> None:
     found = built("SELECT id FROM orders QUALIFY row_number() OVER (PARTITION BY customer ORDER BY amount) <= 2")
     (top,) = [node for node in found.relation.walk() if isinstance(node, TopK)]
-    assert top.says() == 'first 2 by "orders.amount", "orders.id" per "orders.customer"'
+    assert top.description() == 'first 2 by "orders.amount", "orders.id" per "orders.customer"'
 
 
 def test_values_that_no_table_can_hold_are_met_inside_a_re_evaluation() -> None:
@@ -74,7 +74,9 @@ def test_values_that_no_table_can_hold_are_met_inside_a_re_evaluation() -> None:
 
 
 def test_a_mistake_of_the_builder_costs_a_re_evaluation_and_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order, "limited", lambda stage, *_: stage.context.one("no_such_function(1)", stage.relation))
+    monkeypatch.setattr(
+        order, "limited", lambda scope, *_: scope.context.expression("no_such_function(1)", scope.relation)
+    )
     (notice,) = built("SELECT id FROM orders ORDER BY id LIMIT 3").notices
     assert notice.construct == "a part that cannot be evaluated by itself"
 

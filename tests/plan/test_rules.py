@@ -274,7 +274,7 @@ def test_what_can_fail_never_overtakes_its_guard() -> None:
     assert isinstance(after, Filter)
     assert [part.sql for part in conjuncts(after.condition)] == ['"a.y" < "b.y"', 'CAST("a.x" AS TINYINT) = 1']
     joined = join_equalities(after)
-    assert joined.says() == 'inner ON "a.x" = "b.x" AND "a.y" < "b.y" AND CAST("a.x" AS TINYINT) = 1'
+    assert joined.description() == 'inner ON "a.x" = "b.x" AND "a.y" < "b.y" AND CAST("a.x" AS TINYINT) = 1'
     assert push_filters(joined) is joined
 
 

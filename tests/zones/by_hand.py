@@ -78,7 +78,7 @@ class ByHand:
         bound = self.maintainer.plans.load(task.plan)
         quarantine = QuarantineChanges(bound.plan)
         for report in reports:
-            quarantine.hear(report.set_aside)
+            quarantine.merge(report.set_aside)
         quarantine.write(Written(self.db.store.views, begun.epoch), bound.states[QUARANTINE], begun.frontier)
         commit = self.db.store.views.commit(begun.group, begun.epoch)
         self.db.store.views.sweep(begun.group)

@@ -29,13 +29,13 @@ from everview.catalog import Definitions, Maintained, ViewStatus
 from everview.maintain.plans import commit
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.members import tags_of
-from everview.operators.quarantine_records import NOBODY, prefix_of, recorded
+from everview.operators.quarantine_records import NO_MEMBER, prefix_of, recorded
 from everview.plan.maintenance import MaintenancePlan, restricted
 from everview.store.contract import Begun, Deletes, Puts, StateTable, Store
 from everview.store.ragged import BINARY
 
 REBUILDS = "maintenance/rebuild/"
-PREFIX = 8 + len(NOBODY)
+PREFIX = 8 + len(NO_MEMBER)
 """Bytes of the key of what is quarantined that name the step and the member."""
 
 
@@ -124,7 +124,7 @@ def _prefixes(plan: MaintenancePlan) -> Iterator[bytes]:
     """What the keys of records begin with that the steps of a plan may write."""
     for step in plan.steps:
         sources = (plan.step(one.step) for one in step.inputs)
-        for tag in {NOBODY, *tags_of(step), *(tag for source in sources for tag in tags_of(source))}:
+        for tag in {NO_MEMBER, *tags_of(step), *(tag for source in sources for tag in tags_of(source))}:
             yield prefix_of(step, tag)
 
 

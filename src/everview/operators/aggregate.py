@@ -11,8 +11,8 @@ hold after; parts that did not change are asked for what they held.
 
 A group is there while it has rows; the groups of a query, or of a grouping set, without columns
 are always there, also over nothing. A sum that does not fit its type leaves its group without a
-row, and says so in quarantine; the sum itself is kept exactly, so the group comes back. A group that
-could not be evaluated again, which that part has said in quarantine, has no row either.
+row, and is recorded in quarantine; the sum itself is kept exactly, so the group comes back. A group that
+could not be evaluated again, which that part has recorded in quarantine, has no row either.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from everview.change.types import Type
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.extreme import ExtremeWorker
-from everview.operators.flow import AggregatePart, condensed, member_bytes, together
+from everview.operators.flow import condensed, member_bytes, together
 from everview.operators.group_reevaluation import ANSWERED, GroupReevaluationWorker
 from everview.operators.limbs import Mask
 from everview.operators.members import MEMBER
 from everview.operators.pre_aggregation import PreAggregationWorker
 from everview.operators.results import result
 from everview.operators.stored import Keys
-from everview.operators.work import Changes, StepWorker, Work
+from everview.operators.work import AggregatePart, Changes, StepWorker, Work
 from everview.plan.expressions import quoted
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_base import Operator

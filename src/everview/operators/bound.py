@@ -43,7 +43,7 @@ class BoundPlan:
     states: Mapping[str, StateTable]
     """Of every state of every step, and of the quarantine."""
     first: frozenset[str] = field(default=frozenset())
-    """Steps that have kept nothing yet: what is there without any change is theirs to say now."""
+    """Steps that have kept nothing yet: what is there without any change is theirs to emit now."""
 
     def __post_init__(self) -> None:
         missing = [use.name for use in self.plan.tables if use.name not in self.tables]
@@ -95,7 +95,7 @@ class BoundPlan:
         return {}
 
     def members(self, step: Step) -> Members | None:
-        """The members of a step, the same for everybody who asks: there may be thousands."""
+        """The members of a step, made once: there may be thousands."""
         if step.fingerprint not in self._members:
             self._members[step.fingerprint] = members_of(step, self.plan)
         return self._members[step.fingerprint]
@@ -140,6 +140,6 @@ class BoundPlan:
         return BoundPlan(
             MaintenancePlan.from_json(found["plan"]),
             {name: Table(id, name, Schema.from_json(schema)) for id, name, schema in found["tables"]},
-            {named: StateTable(*said) for named, said in found["states"].items()},
+            {named: StateTable(*fields) for named, fields in found["states"].items()},
             frozenset(found["first"]),
         )

@@ -1,13 +1,13 @@
 """DELTA: from log entries, or the rows of a snapshot, to changes of a base table.
 
-The old row goes, the new row comes; where the log tells the old row nothing is
+The old row goes, the new row comes; where the log has before-images nothing is
 kept, where it does not the table's last rows are state.
 
     ΔT  =  −old  +new        however often the key was written in between
 
-Logs come in three forms, and the columns of a batch say which it is:
+Logs come in three forms, and the columns of a batch show which it is:
 
-| entries tell | old row | new row |
+| entries hold | old row | new row |
 |---|---|---|
 | what they found | in the key's first entry | in its last entry |
 | which columns they set | the record of the key as of the last epoch | the same, with the writes in order |
@@ -84,7 +84,7 @@ class DeltaWorker:
 
     def _writes(self, entries: pa.Table, whole: bool) -> pa.Table:
         """Entries in the form in which they are put together; ``whole`` ones set all columns."""
-        if last_write.tells_times(entries):
+        if last_write.has_times(entries):
             return last_write.writes(entries, self.table.schema, self._key, self._values)
         made = entries.select([KEY, SEQ, INCARNATION, KIND, *self._key, *self._values])
         for name in self._values:
@@ -138,30 +138,30 @@ class DeltaWorker:
     def _together(self, parts: Sequence[pa.Table]) -> pa.Table:
         if len({last_write.STAMPS in part.column_names for part in parts}) > 1:
             raise DefinitionError(
-                f"table {self.table.name} has log entries that say when they were written, and some that do not",
-                hint="a table's log tells times or an order",
+                f"table {self.table.name} has log entries with the time of their write, and some without",
+                hint="the entries of a table's log all have times, or none has",
             )
         return pa.concat_tables(parts) if parts else pa.table({})
 
     # -------------------------------------------------------------- rows
 
     def of_rows(self, work: Work, rows: pa.Table) -> Changes:
-        """Rows of a snapshot. They say when they were written where the log does."""
+        """Rows of a snapshot. They have the times of their writes where the log has them."""
         if self._kept is None:
             return self._renamed(with_weight(rows.select(list(self._used.names)), 1))
         keys = self._kept.keys([one_array(rows[name]) for name in self._key])
         entries = rows.append_column(KEY, keys)
-        if not last_write.tells_times(rows):
+        if not last_write.has_times(rows):
             count = len(rows)
             entries = entries.append_column(KIND, pa.array(np.full(count, PUT, np.uint8)))
             entries = entries.append_column(SEQ, pa.array(np.zeros(count, np.uint64)))
             entries = entries.append_column(INCARNATION, pa.array(np.zeros(count, np.uint32)))
         return self.of_packed(work, [self._writes(entries, whole=True)])
 
-    # -------------------------------------------------------------- what is kept and told
+    # -------------------------------------------------------------- what is kept and emitted
 
     def _changed(self, work: Work, kept: LastRows, touched: _Touched, old: DeltaRows, new: DeltaRows) -> Changes:
-        """Write the records, and tell what rows go and come."""
+        """Write the records, and return the rows that go and come."""
         made = kept.encode(touched.key, new)
         there = new.there if new.times is None else ~new.times.nothing
         was = touched.records.is_valid().to_numpy(zero_copy_only=False)

@@ -1,15 +1,15 @@
 """The DELTA table: the last row of each base key.
 
-A record holds the used columns of a row, and where the log tells times instead of an
+A record holds the used columns of a row, and where the log has times instead of an
 order also when each column of the table was written last, for that decides what a late entry may
 still change.
 
 The times of a row stand behind its columns in one value, little-endian::
 
-    i64 when it was deleted last | i64 when it was said to be there |
+    i64 when it was deleted last | i64 when it was marked as present |
     for every value column of the table: i64 when it was written, u8 whether it holds a value
 
-The smallest number says never. A row is there if it was said to be, or if one of its columns holds
+The smallest number means never. A row is there if it was marked as present, or if one of its columns holds
 a value, in either case after it was last deleted. So columns matter that no view uses: of those
 the record holds everything but the value. Columns are only ever appended to a table, and a record
 from before that has fewer of them. A record may stand for a row that is not there: it remembers
@@ -134,7 +134,7 @@ class DeltaRows:
     columns: list[pa.Array]
     """The used columns; null where there is no row."""
     times: WriteTimes | None
-    """None where the log tells an order."""
+    """None where the log has an order."""
 
 
 class LastRows:
@@ -152,7 +152,7 @@ class LastRows:
         return self._stored.bare(key, len(key[0]))
 
     def decode(self, records: Bytes, *, timed: bool) -> DeltaRows:
-        """What records say, null where there is none."""
+        """The rows of records, null where there is none."""
         *columns, stamped = self._stored.columns(records)
         there: Mask = records.is_valid().to_numpy(zero_copy_only=False).copy()
         known = np.flatnonzero(stamped.is_valid().to_numpy(zero_copy_only=False))

@@ -1,11 +1,11 @@
-"""DISTINCT: equal rows counted, and told when the first appears and when the last one goes.
+"""DISTINCT: equal rows are counted, and a row is emitted when its first copy appears and when its last one goes.
 
 Δδ(R)(r)  =  [ n(r) + Δn(r) > 0 ]  −  [ n(r) > 0 ]             n(r) copies of r before
 
 :class:`Copies` counts equal rows, for set operations too. The state is a record of counts under the row
 itself, and what is emitted depends only on the counts before and after.
 
-Rows are told apart by their encoding as a key. Values that are equal in SQL and do not look the
+Rows are compared by their encoding as a key. Values that are equal in SQL and do not look the
 same (0.0 and -0.0, 1 month and 30 days) are made the same before anything else, so that what is
 taken away is always what was given.
 """
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from everview.change.entries import WEIGHT
 from everview.errors import DamagedEntryError
 from everview.operators.bound import BoundPlan
-from everview.operators.equal_values import one_look
+from everview.operators.equal_values import canonical
 from everview.operators.evaluation import one_array, readable
 from everview.operators.flow import columns_of
 from everview.operators.members import MEMBER, Numbers
@@ -67,7 +67,7 @@ class Copies:
         chosen = np.flatnonzero(net.any(1))
         row = pa.array(first[chosen])
         values = [
-            one_look(one_array(column).take(row), part.type)
+            canonical(one_array(column).take(row), part.type)
             for column, part in zip(columns, self.stored.state.key, strict=True)
         ]
         keys = encoded.dictionary.take(pa.array(chosen))

@@ -1,10 +1,10 @@
-"""Equal values made to look the same.
+"""Values that compare equal, made the same.
 
 0.0 and -0.0, all NaNs, 1 month and 30 days are equal in SQL, so before bytes are
 compared each of them becomes one of them, inside lists, structs and maps too.
 
     >>> import pyarrow as pa
-    >>> one_look(pa.array([[0.0, -0.0], None], pa.list_(pa.float64())), parse_type("DOUBLE[]")).to_pylist()
+    >>> canonical(pa.array([[0.0, -0.0], None], pa.list_(pa.float64())), parse_type("DOUBLE[]")).to_pylist()
     [[0.0, 0.0], None]
 """
 
@@ -20,7 +20,7 @@ from everview.store.columns import list_array, list_counts, list_items
 from everview.store.keys import KeyCodec
 
 
-def one_look(column: pa.Array, kind: Type) -> pa.Array:
+def canonical(column: pa.Array, kind: Type) -> pa.Array:
     """A column of this type in which values are equal only if they are the same."""
     if not kind.has_lookalikes:
         return column
@@ -28,10 +28,10 @@ def one_look(column: pa.Array, kind: Type) -> pa.Array:
         codec = _codec(kind)
         return codec.decode_columns(codec.encode_columns([column]))[0]
     if kind.kind in RECORDS:
-        parts = [one_look(part, child) for part, (_, child) in zip(column.flatten(), kind.children, strict=True)]
+        parts = [canonical(part, child) for part, (_, child) in zip(column.flatten(), kind.children, strict=True)]
         return pa.StructArray.from_arrays(parts, fields=list(kind.arrow), mask=column.is_null())
     absent = column.is_null().to_numpy(zero_copy_only=False)
-    return list_array(kind, list_counts(column), one_look(list_items(column), kind.item), absent)
+    return list_array(kind, list_counts(column), canonical(list_items(column), kind.item), absent)
 
 
 @functools.cache

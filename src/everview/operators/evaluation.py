@@ -1,7 +1,7 @@
 """Evaluating SQL over columns: the only place where operators meet DuckDB.
 
 Expressions go in as text with the rows they are about, columns come out row by
-row in the same order, and rows that have no value are told apart instead of stopping the rest.
+row in the same order, and rows whose expression fails are reported and do not stop the rest.
 
 An expression may fail for some rows: a text that is no number, an integer that overflows.
 DuckDB then fails for all of them, so the rows are halved until those that fail stand alone::
@@ -54,7 +54,7 @@ class Evaluated:
 
 
 class Unevaluable(Exception):
-    """DuckDB cannot evaluate the text over these rows; says why."""
+    """DuckDB cannot evaluate the text over these rows; holds the reason."""
 
 
 class Evaluator:
@@ -177,7 +177,7 @@ def plain(sql: str) -> str | None:
 
 def in_turn(condition: str) -> str:
     """The condition with its parts asked one after another, as far as they hold: in ``kind = 'n' AND
-    CAST(text AS INTEGER) > 7`` the text is looked at only where the kind says so. DuckDB's filters
+    CAST(text AS INTEGER) > 7`` the text is cast only where the kind allows it. DuckDB's filters
     do the same, its columns do not."""
     *parts, last = (part.sql for part in conjuncts(Expr(condition, BOOLEAN)))
     for part in reversed(parts):
@@ -186,7 +186,7 @@ def in_turn(condition: str) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """What DuckDB says, in one line."""
+    """DuckDB's message, in one line."""
     return str(error).strip().partition("\n")[0].strip()
 
 

@@ -1,7 +1,7 @@
 """Exact sums of DOUBLE.
 
 A DOUBLE is a 53-bit integer times a power of two, so doubles are summed as whole
-numbers of 2^-1074, the least DOUBLE there is, and rounded only when somebody looks.
+numbers of 2^-1074, the least DOUBLE there is, and rounded only when it is shown.
 
     x  =  ± mantissa · 2^(place − 1074)          mantissa below 2^53, place 0 … 2045
 
@@ -18,7 +18,7 @@ similar size take three or four, the widest mixture 67. Infinities and NaN have 
 are counted beside them, so that they too can be taken away.
 
 The sum of a group is exact, so the order of its changes leaves no trace, and a group whose
-rows are all gone has no bytes left. It is rounded as IEEE 754 asks: to the nearest, and of two
+rows are all gone has no bytes left. It is rounded as IEEE 754 requires: to the nearest, and of two
 equally near to the even one.
 """
 

@@ -82,8 +82,8 @@ class _Constants:
             ("__input", INTEGER),
             *((c[1:-1], t) for c, t in zip(columns, types, strict=True)),
         ]
-        said = [f'c."${number + 1}"' for number in range(len(step.constants.types))]
-        on = filled(worker.condition, said)
+        columns_of_constants = [f'c."${number + 1}"' for number in range(len(step.constants.types))]
+        on = filled(worker.condition, columns_of_constants)
         if self._input is not None:
             on = f"r.{MEMBER} = c.__input AND ({on})"
         self._query = f"SELECT r.{_ROW}, c.__m FROM input AS r JOIN constants AS c ON {on}"

@@ -2,15 +2,11 @@
 
 Changes are an Arrow table of a step's fields, with a weight, and with the number of
 a member where the step stands for several views.
-
-A part of an aggregate (:class:`AggregatePart`) emits the values of the groups that its own input changed,
-and can be asked for those of any other group, as of the last epoch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +17,6 @@ from everview.change.entries import WEIGHT
 from everview.operators.evaluation import one_array
 from everview.operators.limbs import Groups
 from everview.operators.members import MEMBER
-from everview.operators.work import Work
 from everview.plan.maintenance import Step
 from everview.store.contract import Bytes
 from everview.store.ragged import column_of, glue
@@ -62,7 +57,7 @@ def condensed(changes: pa.Table) -> pa.Table:
 
 
 def repeated(rows: pa.Table, counts: pa.Array) -> pa.Table:
-    """Each row as often as its count says."""
+    """Each row as often as its count."""
     numbers = counts.to_numpy(zero_copy_only=False)
     if (numbers == 1).all():
         return rows
@@ -73,18 +68,6 @@ def weighted(changes: pa.Table, sign: int) -> pa.Table:
     """The changes that come (+1), or that go (−1)."""
     chosen = pc.greater(changes[WEIGHT], 0) if sign > 0 else pc.less(changes[WEIGHT], 0)
     return changes.filter(chosen)
-
-
-class AggregatePart(Protocol):
-    """A worker of a part."""
-
-    key_names: tuple[str, ...]
-    """The fields that hold the key of a group."""
-
-    def values(self, work: Work, groups: pa.Table) -> pa.Table:
-        """The part's columns for given groups as of the last epoch, row by row; null in all where
-        the part has nothing. ``groups`` holds the key columns under the part's ``key_names``, and
-        the number of the part's own member where it has members."""
 
 
 def numbered(rows: pa.Table, keys: Bytes) -> tuple[Groups, pa.Array]:

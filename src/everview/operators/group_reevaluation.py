@@ -6,7 +6,7 @@ A change costs what the rows of its group cost. Of a group, the row before goes 
 comes; a group without rows has none, but the group of a query, or of a grouping set, without any
 column, which is there over nothing too.
 
-A part of an aggregate: whoever puts parts together asks for the values of groups that only other
+A part of an aggregate: the step that puts parts together asks for the values of groups that only other
 parts saw a change of.
 """
 
@@ -83,7 +83,7 @@ class GroupReevaluationWorker(StepWorker):
     def _changes(self, work: Work, touched: TouchedPartitions) -> Changes:
         first = work.first(self.step)
         units, found, failed = self._answers(work, touched, (True,) if first else (False, True))
-        self._partitions.set_aside(work, self.step, "group", touched.groups, failed)
+        self._partitions.quarantine(work, self.step, "group", touched.groups, failed)
         return self._rows(touched.groups, units, found)
 
     def _rows(self, groups: pa.Table, units: Numbers, found: pa.Table) -> Changes:

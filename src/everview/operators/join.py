@@ -13,7 +13,7 @@ is compared, m is the size of the other side's bag and only whether it is empty 
 bag from which d rows go, the first d + 1 are read, however large it is.
 
 A condition beyond the keys is evaluated for pairs. A pair for which it has no value is no match,
-and is set aside.
+and is quarantined.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class _Joining:
         self._emit(columns, left, one, left.weights[one] * right.weights[other])
 
     def emit_lines(self, side: int, rows: SideRows, weights: Numbers) -> None:
-        """Rows as often as the weights say, without a partner."""
+        """Rows as often as their weights, without a partner."""
         chosen = np.flatnonzero(weights)
         if len(chosen):
             taken = pa.array(chosen)
@@ -221,8 +221,8 @@ class _Compared(_Joining):
     def changes(self) -> Changes:
         after = self.before[1] + self.moved[1]
         old = self.before[0]
-        come = self._matching(self.moved[0], after, told=True)
-        met = self._matching(old, self.moved[1], told=True)
+        come = self._matching(self.moved[0], after, recorded=True)
+        met = self._matching(old, self.moved[1], recorded=True)
         self.emit_pairs(self.moved[0], after, *come)
         self.emit_pairs(old, self.moved[1], *met)
         if self.join.lines:
@@ -250,19 +250,19 @@ class _Compared(_Joining):
         asked[old.keys] = True
         others = self.before[1 - side] + self.rows(1 - side, asked & ~self.touched[side])
         if side == 0:
-            one, other = self._matching(old, others, told=False)
+            one, other = self._matching(old, others, recorded=False)
         else:
-            other, one = self._matching(others, old, told=False)
+            other, one = self._matching(others, old, recorded=False)
         before = _sum(one, others.weights[other], len(old))
         crossing = self.shown(before + differences[chosen]) - self.shown(before)
         self.emit_lines(side, old, old.weights * crossing)
 
-    def _matching(self, left: SideRows, right: SideRows, *, told: bool) -> tuple[Numbers, Numbers]:
-        """The pairs for which the condition holds; those without an answer are set aside if they
-        are ``told`` of."""
+    def _matching(self, left: SideRows, right: SideRows, *, recorded: bool) -> tuple[Numbers, Numbers]:
+        """The pairs for which the condition holds; those for which it fails are quarantined if
+        ``recorded`` is set."""
         one, other = pairs(left.keys, right.keys, self.keys.count)
         masks = [
-            self._holds(left, right, one[at : at + _AT_ONCE], other[at : at + _AT_ONCE], told)
+            self._holds(left, right, one[at : at + _AT_ONCE], other[at : at + _AT_ONCE], recorded)
             for at in range(0, len(one), _AT_ONCE)
         ]
         if not masks:
@@ -270,7 +270,7 @@ class _Compared(_Joining):
         mask = np.concatenate(masks)
         return one[mask], other[mask]
 
-    def _holds(self, left: SideRows, right: SideRows, one: Numbers, other: Numbers, told: bool) -> Mask:
+    def _holds(self, left: SideRows, right: SideRows, one: Numbers, other: Numbers, recorded: bool) -> Mask:
         assert self.join.rest is not None
         sides = ((left, pa.array(one)), (right, pa.array(other)))
         read = {
@@ -280,7 +280,7 @@ class _Compared(_Joining):
         }
         rows = pa.table(read) if read else pa.table({WEIGHT: pa.array(np.ones(len(one), np.int64))})
         mask, failed = self.work.evaluator.mask(self.join.rest, rows)
-        if failed and told:
+        if failed and recorded:
             for name in self.join.bags[0].key_columns:
                 if name not in read:
                     read[name] = left.columns[name].take(sides[0][1])

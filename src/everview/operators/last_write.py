@@ -9,7 +9,7 @@ idempotent, so order and repetition do not matter.
     ticket 2, assigned to rliu      written at 5     assigned to cjin since 9
 
 A deletion has a time as well and covers all that was written then or before. A row is there if it
-was said to be there, or if a column holds a value, after its last deletion; a column that was set to
+was marked as present, or if a column holds a value, after its last deletion; a column that was set to
 null is remembered as that, for it wins against older values. Where times are equal
 
 - a deletion wins against what was written, and a null against a value;
@@ -42,8 +42,8 @@ STAMPS = "__stamps"
 """The times of an entry, in the form in which records hold them."""
 
 
-def tells_times(entries: pa.Table) -> bool:
-    """Whether log entries, or rows, say when they were written."""
+def has_times(entries: pa.Table) -> bool:
+    """Whether log entries, or rows, have the times of their writes."""
     named = entries.column_names
     return TIME in named or GONE in named or MARKED in named or any(name.startswith(TIMES) for name in named)
 
@@ -57,26 +57,26 @@ def writes(entries: pa.Table, schema: Schema, key: Sequence[str], used: Sequence
 
 def stamps(entries: pa.Table, schema: Schema) -> WriteTimes:
     """When the parts of entries were written. One time for all, or one for each; null where the
-    entry says nothing of a column; a put without any time is older than all that have one."""
+    entry does not write a column; a put without any time is older than all that have one."""
     count, columns = len(entries), schema.values
     deletes = np.zeros(count, np.bool_)
     if KIND in entries.column_names:
         deletes = one_array(entries[KIND]).to_numpy() == DELETE
     whole = _times(entries, TIME, BEGINNING) if TIME in entries.column_names else None
     found = WriteTimes.never(count, len(columns))
-    found.gone[:] = _told(entries, GONE, whole, deletes)
-    found.marked[:] = _told(entries, MARKED, whole, ~deletes)
+    found.gone[:] = _event_times(entries, GONE, whole, deletes)
+    found.marked[:] = _event_times(entries, MARKED, whole, ~deletes)
     for place, column in enumerate(columns):
         named = ~deletes
         if SET + column.name in entries.column_names:
             named &= one_array(entries[SET + column.name]).to_numpy(zero_copy_only=False)
-        found.cells[:, place] = _told(entries, TIMES + column.name, whole, named)
+        found.cells[:, place] = _event_times(entries, TIMES + column.name, whole, named)
         holds = one_array(entries[column.name]).is_valid().to_numpy(zero_copy_only=False)
         found.holds[:, place] = holds & (found.cells[:, place] > NEVER)
     return found
 
 
-def _told(entries: pa.Table, name: str, whole: Ints | None, where: Mask) -> Ints:
+def _event_times(entries: pa.Table, name: str, whole: Ints | None, where: Mask) -> Ints:
     """The times of a column of times; where there is none, of the entry, for the rows that mean it."""
     if name in entries.column_names:
         return _times(entries, name, NEVER)
@@ -91,7 +91,7 @@ def _times(entries: pa.Table, name: str, absent: int) -> Ints:
 def merged(
     times: WriteTimes, columns: Sequence[pa.Array], used: Sequence[tuple[int, Type]], codes: Ints, count: int
 ) -> DeltaRows:
-    """What entries come to, for each of ``count`` keys; ``codes`` say whose the entries are.
+    """What entries come to, for each of ``count`` keys; ``codes`` are the numbers of the entries' keys.
     ``columns`` are those with these places and types among all value columns."""
     found = WriteTimes.never(count, times.cells.shape[1])
     np.maximum.at(found.gone, codes, times.gone)

@@ -6,7 +6,7 @@ their digits, and only afterwards is carried::
     number  =  Σ digit[i] · 2^(32·(low + i))
 
 A :class:`Limbs` holds the numbers of many groups as a matrix: ``digits[i, group]``. As long as
-nobody looks, a digit may be any 64-bit integer, so the digits of a million rows are summed
+nothing reads it, a digit may be any 64-bit integer, so the digits of a million rows are summed
 without a carry. :func:`carried` brings every digit into −2^31 … 2^31−1. Each number has exactly
 one such row of digits (no second form with a sign in front, or in two's complement, whose
 length depends on how one got there), and the digits of −n are near those of n: so the bytes

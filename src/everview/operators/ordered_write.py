@@ -1,4 +1,4 @@
-"""Writes in order: what the entries of a log come to, where they say neither what they found nor
+"""Writes in order: what the entries of a log come to, where they hold neither what they found nor
 when they were written.
 
 Of the writes of a key only the last of each column counts, and of those only the

@@ -166,7 +166,7 @@ class Partitions:
         though equal values may look different (0.0 and -0.0)."""
         return self._keys.decode(self._keys.encode([groups[name] for name in self.bags.key_columns], len(groups)))
 
-    def set_aside(self, work: Work, step: Step, what: str, groups: pa.Table, failed: Mapping[int, str]) -> None:
+    def quarantine(self, work: Work, step: Step, what: str, groups: pa.Table, failed: Mapping[int, str]) -> None:
         """Units without an answer."""
         if not failed:
             return
@@ -218,7 +218,7 @@ def _answered(
 
 
 def emitted(step: Step, found: pa.Table, units: Numbers, groups: pa.Table) -> Changes:
-    """Answers as changes: what a unit before says goes, what a unit after says comes."""
+    """Answers as changes: the answers of units before go, those of units after come."""
     if step.constants:
         found = found.append_column(MEMBER, groups[MEMBER].take(pa.array(units // 2)))
     return found.append_column(WEIGHT, pa.array(units % 2 * 2 - 1))

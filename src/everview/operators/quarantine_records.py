@@ -1,4 +1,4 @@
-"""Rows without a value: kept beside the views until they are mended.
+"""Rows whose expressions failed: recorded beside the views until they are mended.
 
 Where an expression has no value for a row, a group or a partition, that one is
 left out of the view and recorded here, in a state table that moves with the epoch.
@@ -6,11 +6,11 @@ left out of the view and recorded here, in a state table that moves with the epo
 Whether something has a value depends on it alone, so what fails when a row comes fails again
 when it goes: the row that was left out is left out of the deletion too, and its record goes.
 Records are written like all state, stamped with the epoch, so they come and go exactly once. A record
-counts equal rows, which several places may meet in one epoch, so it is written once, by whoever hears
-of all of them.
+counts equal rows, which several places may meet in one epoch, so it is written once, by the process that
+collects all of them.
 
 A record's key begins with the step and, where the step stands for several views, with the member
-(:data:`NOBODY`: all of them), so the records of views that are dropped go by their prefix::
+(:data:`NO_MEMBER`: all of them), so the records of views that are dropped go by their prefix::
 
     step (8 bytes) | member (8 bytes) | digest of what it is (16 bytes)
 
@@ -40,22 +40,22 @@ from everview.store.ragged import BINARY
 if TYPE_CHECKING:
     from everview.operators.work import Written
 
-Told: TypeAlias = dict[str, list[Any]]
+RecordedChanges: TypeAlias = dict[str, list[Any]]
 """What an attempt found in one place, as plain values for :mod:`json`: by the key of the record in
-hexadecimal, by how much its count changes and what it says."""
+hexadecimal, by how much its count changes, and the record."""
 
-NOBODY = bytes(TAG)
+NO_MEMBER = bytes(TAG)
 """In the place of a member's tag: the record is of no member alone."""
 
 
 @dataclass(frozen=True)
 class Unvalued:
-    """Something without a value."""
+    """A row, group or partition whose expression failed."""
 
     what: str
     """Such as ``row`` or ``group``."""
     values: Mapping[str, Any]
-    """The columns that say which one, as texts."""
+    """The columns that identify it, as texts."""
     reason: str
     construct: str
     """The step that could not evaluate it."""
@@ -71,21 +71,21 @@ class Unvalued:
         return [self.what, dict(self.values), self.reason, self.construct, self.epoch, frontier]
 
     @staticmethod
-    def from_json(said: list[Any]) -> Unvalued:
-        what, values, reason, construct, epoch, frontier = said
+    def from_json(fields: list[Any]) -> Unvalued:
+        what, values, reason, construct, epoch, frontier = fields
         reached = None if frontier is None else Frontier.parse(frontier)
         return Unvalued(what, values, reason, construct, epoch, reached)
 
 
 @dataclass
 class QuarantineChanges:
-    """What an attempt of an epoch found without a value, and what no longer is."""
+    """What failed in an attempt of an epoch, and what no longer does."""
 
     plan: MaintenancePlan
     net: dict[bytes, tuple[int, Unvalued]] = field(default_factory=dict)
 
     def add(self, step: Step, what: str, rows: pa.Table, reasons: Mapping[int, str], source: int | None = None) -> None:
-        """The rows with these numbers have no value. Their weights say whether they come or go.
+        """The rows with these numbers have no value. Their weights decide whether they come or go.
         Members are the step's own, or with ``source`` those of that input."""
         if not reasons:
             return
@@ -97,28 +97,28 @@ class QuarantineChanges:
         tags = self._tags(step, chosen, source)
         for row, (number, weight) in enumerate(zip(numbers, weights, strict=True)):
             values = {name: column[row] for name, column in zip(names, columns, strict=True)}
-            said = Unvalued(what, values, reasons[number], step.title)
+            failed = Unvalued(what, values, reasons[number], step.title)
             name = json.dumps([what, values], ensure_ascii=False).encode()
             key = prefix_of(step, tags[row]) + hashlib.blake2b(name, digest_size=16).digest()
-            self.net[key] = (self.net.get(key, (0, said))[0] + weight, said)
+            self.net[key] = (self.net.get(key, (0, failed))[0] + weight, failed)
 
     def _tags(self, step: Step, rows: pa.Table, source: int | None) -> list[bytes]:
         if MEMBER not in rows.column_names:
-            return [NOBODY] * len(rows)
+            return [NO_MEMBER] * len(rows)
         tags = tags_of(step if source is None else self.plan.step(step.inputs[source].step))
         return [tags[number] for number in rows[MEMBER].to_pylist()]
 
-    def told(self) -> Told:
-        """What was found, for somebody who writes it down together with what others found: equal rows
-        without a value may be met in several places of one epoch."""
-        return {key.hex(): [change, said.to_json()] for key, (change, said) in sorted(self.net.items())}
+    def to_json(self) -> RecordedChanges:
+        """What was found, for the process that writes it together with what other places found: equal
+        rows that fail may occur in several places of one epoch."""
+        return {key.hex(): [change, failed.to_json()] for key, (change, failed) in sorted(self.net.items())}
 
-    def hear(self, told: Told) -> None:
+    def merge(self, others: RecordedChanges) -> None:
         """What was found in another place."""
-        for name, (change, said) in told.items():
+        for name, (change, fields) in others.items():
             key = bytes.fromhex(name)
             known = self.net.get(key)
-            self.net[key] = (change, Unvalued.from_json(said)) if known is None else (known[0] + change, known[1])
+            self.net[key] = (change, Unvalued.from_json(fields)) if known is None else (known[0] + change, known[1])
 
     def write(self, states: Written, table: StateTable, frontier: Frontier | None = None) -> int:
         """Bring the table to this epoch; returns how many records came or changed."""
@@ -126,13 +126,13 @@ class QuarantineChanges:
         before = states.read(table, pa.array(keys, BINARY)) if keys else pa.array([], BINARY)
         puts, values, deletes = [], [], []
         for key, old in zip(keys, before.to_pylist(), strict=True):
-            change, said = self.net[key]
-            known, first = recorded(old) if old else (0, said)
+            change, failed = self.net[key]
+            known, first = recorded(old) if old else (0, failed)
             since = (first.epoch, first.frontier) if old else (states.epoch, frontier)
             if known + change > 0:
                 puts.append(key)
-                said = replace(said, epoch=since[0], frontier=since[1])
-                values.append(json.dumps([known + change, *said.to_json()], ensure_ascii=False).encode())
+                failed = replace(failed, epoch=since[0], frontier=since[1])
+                values.append(json.dumps([known + change, *failed.to_json()], ensure_ascii=False).encode())
             elif old:
                 deletes.append(key)
         states.write(table, Puts(pa.array(puts, BINARY), pa.array(values, BINARY)), Deletes(pa.array(deletes, BINARY)))
@@ -140,17 +140,17 @@ class QuarantineChanges:
 
 
 def recorded(value: bytes) -> tuple[int, Unvalued]:
-    """What a record of the table says: how often such a row stands there, and why it has no value."""
-    count, *said = json.loads(value)
-    return count, Unvalued.from_json(said)
+    """A record of the table: how often such a row stands there, and why it has no value."""
+    count, *fields = json.loads(value)
+    return count, Unvalued.from_json(fields)
 
 
 def listed(plan: MaintenancePlan, records: Records) -> list[tuple[int, Unvalued]]:
-    """What the records of the table say, with the views that lack it."""
+    """The records of the table, with the views that lack each."""
     lacking = Lacking(plan)
     found = [recorded(value) for value in records.values.to_pylist()]
     keys = records.keys.to_pylist()
-    return [(count, replace(said, views=lacking(key))) for key, (count, said) in zip(keys, found, strict=True)]
+    return [(count, replace(failed, views=lacking(key))) for key, (count, failed) in zip(keys, found, strict=True)]
 
 
 def prefix_of(step: Step, tag: bytes) -> bytes:
@@ -159,7 +159,7 @@ def prefix_of(step: Step, tag: bytes) -> bytes:
 
 
 def gone_prefixes(last: MaintenancePlan, now: MaintenancePlan) -> list[bytes]:
-    """What the keys of records begin with that concern nobody in a plan that takes the last one's place."""
+    """What the keys of records begin with that concern no view of a plan that takes the last one's place."""
     found: list[bytes] = []
     known = now.by_fingerprint
     gone: dict[str, set[bytes]] = {}
@@ -175,7 +175,7 @@ def gone_prefixes(last: MaintenancePlan, now: MaintenancePlan) -> list[bytes]:
 
 
 class Lacking:
-    """Which views lack what a record says."""
+    """Which views lack the row of a record."""
 
     def __init__(self, plan: MaintenancePlan) -> None:
         self._plan = plan
@@ -187,7 +187,7 @@ class Lacking:
         if step is None:
             return ()
         tag = key[8 : 8 + TAG]
-        return self._plan.users[step.fingerprint] if tag == NOBODY else self._of(step.fingerprint).get(tag, ())
+        return self._plan.users[step.fingerprint] if tag == NO_MEMBER else self._of(step.fingerprint).get(tag, ())
 
     @functools.cache  # noqa: B019 (as short-lived as what is cached)
     def _of(self, fingerprint: str) -> dict[bytes, tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Recursive queries that would not end, ended.
 
-Every round of a recursion asks whether it may go on, and after so many rounds the
-question is an error, which is the partition's own like any other.
+Every round of a recursion calls a function that counts it, and after so many rounds the
+call fails, which is the partition's own error like any other.
 
 ::
 
@@ -51,7 +51,7 @@ class RoundCounter:
         return pa.chunked_array([pa.repeat(True, len(limits))])
 
 
-def asked_of(operator: RowsOperator | ReevaluationOperator) -> str:
+def bounded_query(operator: RowsOperator | ReevaluationOperator) -> str:
     """The query of a step as it is evaluated."""
     return guarded(operator.query, operator.rounds) if operator.rounds else operator.query
 

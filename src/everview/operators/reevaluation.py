@@ -28,7 +28,7 @@ from everview.operators.evaluation import Unevaluable, one_array
 from everview.operators.flow import condensed, member_bytes, together
 from everview.operators.members import MEMBER
 from everview.operators.partitions import TOGETHER, Numbers, Partitions, TouchedPartitions
-from everview.operators.recursion import asked_of
+from everview.operators.recursion import bounded_query
 from everview.operators.rounding import rounds
 from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys
@@ -53,7 +53,7 @@ class ReevaluationWorker(StepWorker):
         self._alone = bool(self._key.parts) and rounds(self.operator.query)
 
     def _common_key(self) -> Keys:
-        """The key of a partition, whichever input tells of it."""
+        """The key of a partition, whichever input it comes from."""
         types = [[part.type for part in one.bags.stored.state.key] for one in self._inputs]
         if any(one != types[0] for one in types):
             raise DefinitionError(
@@ -129,7 +129,7 @@ class ReevaluationWorker(StepWorker):
     # -------------------------------------------------------------- answers
 
     def _answers(self, work: Work, groups: pa.Table, touched: Sequence[TouchedPartitions]) -> list[pa.Table]:
-        """What the partitions say goes, and what they say comes."""
+        """The rows that go and the rows that come."""
         found: list[pa.Table] = []
         members = np.zeros(len(groups), np.int32) if self.members is None else one_array(groups[MEMBER]).to_numpy()
         for after in (False, True):
@@ -141,7 +141,7 @@ class ReevaluationWorker(StepWorker):
                 failed: dict[int, str] = {}
                 answers = self._evaluated(work, [side.of(bags, len(groups)) for side in sides], bags, failed)
                 units = {2 * bag + after: reason for bag, reason in failed.items()}
-                self._inputs[0].set_aside(work, self.step, "partition", self._renamed(0, groups), units)
+                self._inputs[0].quarantine(work, self.step, "partition", self._renamed(0, groups), units)
                 for answer in answers:
                     if self.members is not None:
                         answer = answer.append_column(MEMBER, pa.array(np.full(len(answer), member, np.int32)))
@@ -159,7 +159,7 @@ class ReevaluationWorker(StepWorker):
         }
         try:
             if len(bags) == 1 or not self._alone:
-                return [work.evaluator.query(asked_of(self.operator), self._types, tables)]
+                return [work.evaluator.query(bounded_query(self.operator), self._types, tables)]
         except Unevaluable as error:
             if len(bags) == 1:
                 failed[int(bags[0])] = str(error)

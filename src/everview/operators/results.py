@@ -127,7 +127,7 @@ def _microseconds(words: Words, counts: Ints) -> Ints:
     high = np.where(negative, ~high + (low == 0), high)
     wide = np.longdouble
     near = ((low.astype(wide) + high.astype(wide) * wide(2) ** 64) / counts.astype(wide)).astype(np.int64)
-    # Off by a few at most: what is left is far below 2^63, so its low word tells it.
+    # Off by a few at most: what is left is far below 2^63, so its low word is enough.
     rest = low.view(np.int64) - near * counts
     quotient, rest = near + rest // counts, rest % counts
     found: Ints = np.where(negative, -quotient, quotient + (rest > counts // 2))

@@ -69,7 +69,7 @@ def _frame_rounds(window: exp.Expr, fields: Mapping[str, Type]) -> bool:
 
 
 def _is_float(call: exp.Expr, fields: Mapping[str, Type]) -> bool:
-    """Whether a call's argument is a float; where that cannot be told, it may be."""
+    """Whether a call's argument is a float; where that is unknown, it may be."""
     argument = call.this
     while isinstance(argument, exp.Distinct | exp.Order) and (argument.expressions or argument.this):
         argument = argument.this or argument.expressions[0]

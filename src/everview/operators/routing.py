@@ -48,7 +48,7 @@ class Route:
 
     def keys(self, evaluator: Evaluator, changes: Changes) -> Bytes:
         """The bytes by which changes are redistributed. A change whose key has no value goes
-        anywhere: where it arrives it is set aside."""
+        anywhere: where it arrives it is quarantined."""
         found = evaluator.columns(self._expressions, changes)
         return self._keys.encode(found.columns, len(changes))
 

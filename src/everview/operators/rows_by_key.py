@@ -1,7 +1,7 @@
 """Rows by key: the bags that joins, windows, top-k and re-evaluation read.
 
 A PARTITION (or REVERSE-JOIN) step keeps the rows of its input in a bag for each key
-and hands its changes on, and whoever reads those can ask for the rows that the bags held before.
+and hands its changes on; a step that reads those can ask for the rows that the bags held before.
 
     B(k) as of E  =  B(k) as of E − 1  +  changes of E with key k
 

@@ -35,7 +35,7 @@ class Outcome:
     set_aside: int = 0
     tally: Tally = field(default_factory=Tally)
     taken: Taken | None = None
-    """When its work began; None: nobody looked."""
+    """When its work began; None: not measured."""
 
 
 @dataclass
@@ -80,11 +80,11 @@ class Runner:
     def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch], *, undo: bool = False) -> Outcome:
         """What the log entries would change in every view: computed, and nothing written. With
         ``undo`` the state has seen them already, and the changes lead back to before them; that
-        takes a log that tells the old rows."""
+        takes a log with before-images."""
         return self.tried(Dry(reader, as_of), batches, keep=True, undo=undo)
 
     def tried(self, states: States, batches: Sequence[LogBatch], *, keep: bool = False, undo: bool = False) -> Outcome:
-        """Run log entries through all steps over states that may be nobody's."""
+        """Run log entries through all steps over states that need not be stored."""
         work = self.work(states)
         sources = sources_of(self.workshop, work, batches, {})
         return self.run(work, {name: _undone(found) if undo else found for name, found in sources.items()}, keep=keep)

@@ -9,7 +9,7 @@ Three things that an encoding of keys alone would not take:
 - A part that is a list, struct or map goes in as the bytes of its value: equal values are equal
   bytes, which is all that a key of state needs; they are in no useful order.
 - A key longer than stores take is cut, and a digest of the whole put behind it. A record then
-  holds the whole key as well; whoever reads rows of a bag asked for their key and knows it.
+  holds the whole key as well; a reader of a bag's rows asked for their key and knows it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from everview.change.schema import Column, KeyPart, Schema
 from everview.change.types import BLOB, BOOLEAN, Type
 from everview.errors import InputError
-from everview.operators.equal_values import one_look
+from everview.operators.equal_values import canonical
 from everview.operators.evaluation import one_array
 from everview.operators.members import MEMBER, TAG, Members
 from everview.plan.expressions import Field
@@ -49,7 +49,7 @@ _WHOLE = "whole key"
 
 @dataclass(frozen=True)
 class Keys:
-    """Encodes key columns. ``delimited`` keys tell where they end."""
+    """Encodes key columns. ``delimited`` keys contain their own end."""
 
     parts: tuple[KeyPart, ...]
     where: str
@@ -73,7 +73,7 @@ class Keys:
         if self._codec is None:
             return column_of(_NO_KEY * count, np.arange(count + 1))
         flat = [
-            one_array(column) if codec is None else _as_blob(codec, one_look(one_array(column), part.type))
+            one_array(column) if codec is None else _as_blob(codec, canonical(one_array(column), part.type))
             for column, codec, part in zip(columns, self._nested, self.parts, strict=True)
         ]
         return self._codec.encode_columns(flat)
@@ -103,7 +103,7 @@ class Keys:
         return () if self._codec is None else self._codec.decode(key)
 
     def begins(self, values: Sequence[object]) -> bytes:
-        """What the keys begin with whose first parts have these values; as many parts as can be said."""
+        """What the keys begin with whose first parts have these values; as many parts as can be encoded."""
         scalars = list(itertools.takewhile(lambda pair: pair[1].type.is_scalar, zip(values, self.parts, strict=False)))
         return b"" if self._codec is None else self._codec.encode_prefix([value for value, _ in scalars])
 

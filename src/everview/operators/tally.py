@@ -58,13 +58,13 @@ class Updates:
         more[: len(fewer)] += fewer
         self._counts[step] = more
 
-    def told(self) -> list[list[Any]]:
+    def to_json(self) -> list[list[Any]]:
         """Plain values, for :mod:`json`: of each step the members that were changed, with their numbers."""
         return [[step, *_changed(counts)] for step, counts in self._counts.items() if counts.any()]
 
-    def hear(self, told: Iterable[list[Any]]) -> None:
+    def merge(self, others: Iterable[list[Any]]) -> None:
         """What was counted in another place."""
-        for step, members, threes in told:
+        for step, members, threes in others:
             counts = np.zeros((members[-1] + 1, 3), np.int64)
             counts[members] = threes
             self._add(step, counts)
@@ -127,7 +127,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Taken:
-    """The moment at which somebody begins to work on an epoch."""
+    """The moment at which work on an epoch begins."""
 
     time: float
     """Of :func:`time.time`."""

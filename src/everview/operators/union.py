@@ -16,7 +16,7 @@ from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable
 from everview.operators.flow import columns_of, empty_changes, together
 from everview.operators.members import MEMBER
-from everview.operators.recursion import asked_of
+from everview.operators.recursion import bounded_query
 from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import RowsOperator, UnionOperator
@@ -59,7 +59,7 @@ class RowsWorker(StepWorker):
         kinds = {field.name: field.type for field in self.step.fields}
         named = sorted((name for name in kinds if name != "rows.number"), key=lambda name: int(name.partition(".")[2]))
         try:
-            found = work.evaluator.query(asked_of(self.operator), [(name, kinds[name]) for name in named], {})
+            found = work.evaluator.query(bounded_query(self.operator), [(name, kinds[name]) for name in named], {})
         except Unevaluable as error:
             work.quarantine.add(self.step, "rows", pa.table({WEIGHT: [1]}), {0: str(error)})
             return empty_changes(self.step)

@@ -4,7 +4,7 @@ Every value is cut into digits of 32 bits, the digits are summed by group as
 64-bit integers, and what comes out is carried into the kept form.
 
 A decimal is its unscaled integer, so nothing here knows of scales until a result is shown.
-There are two kept forms (:mod:`everview.plan.relations.groups` says which type has which):
+There are two kept forms (:mod:`everview.plan.relations.groups` lists which type has which):
 
 - **Narrow**: 128 bits, as two 64-bit words. No number of rows leaves it.
 - **Wide**: the bytes of :mod:`everview.operators.limbs`. A sum may leave the 128 bits (or 38

@@ -5,7 +5,7 @@
 A change may move the numbers, ranks and sums of all rows of its partition, so a change costs what
 its partition costs. Rows whose values stay the same are in both answers and are not emitted.
 
-Partitions are told apart by their bags, in which SQL's equality already is (nulls are one
+Partitions are distinguished by their bags, in which SQL's equality already is (nulls are one
 partition), so the functions' PARTITION BY is replaced by the number of the unit. Where a function
 adds floats frame by frame, each unit is evaluated by itself (:mod:`everview.operators.rounding`).
 """
@@ -51,7 +51,7 @@ class WindowWorker(StepWorker):
         parts = []
         for touched in self._partitions.touched(work, self.gathered(0, inputs[0])):
             found, failed = answered(lambda rows: self._evaluated(work, rows), touched.units(), alone=self._alone)
-            self._partitions.set_aside(work, self.step, "partition", touched.groups, failed)
+            self._partitions.quarantine(work, self.step, "partition", touched.groups, failed)
             for answer in found:
                 units = one_array(answer[UNIT]).to_numpy()
                 parts.append(emitted(self.step, answer.drop_columns([UNIT]), units, touched.groups))

@@ -4,11 +4,12 @@ A :class:`Work` is one attempt of one epoch in one place, and everything that a 
 does to the world goes through it, so that a dry run differs from a real one in nothing else.
 
 Steps read state as of E − 1 and never what E has written, so it does not matter which of them
-runs first, how often, or whether somebody tried before.
+runs first, how often, or whether another attempt came before.
 
 A :class:`Worker` is a step with its texts and codecs made ready once, so that an epoch costs
 only what its changes cost. :class:`StepWorker` has what all workers have in common: inputs, members, and
-the columns they compute.
+the columns they compute. A part of an aggregate (:class:`AggregatePart`) emits the values of the groups that
+its own input changed, and can be asked for those of any other group, as of the last epoch.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class States(Protocol):
     def write_bags(self, table: StateTable, changes: BagRows) -> BagEnds: ...
 
     def add_to_bags(self, table: StateTable, changes: BagRows) -> None:
-        """The same where nobody asks for the ends."""
+        """The same where the ends are not needed."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +126,12 @@ class Work:
     owned: Callable[[str, Bytes], Mask] = everything
     """Which keys of a zone belong to this place."""
     leads: bool = True
-    """Whether this is the place that tells what belongs to no key."""
+    """Whether this is the place that emits what belongs to no key."""
     updates: Updates = field(default_factory=Updates)
     """What is written into views, counted."""
 
     def owns(self, step: Step, keys: Bytes) -> Mask:
-        """Which keys of a step belong to this place: of what is there without any change, it tells
+        """Which keys of a step belong to this place: of what is there without any change, it emits
         only these."""
         if not self.bound.plan.zone_of[step.fingerprint].key:  # all keys are where everything is
             keys = Keys((), "a zone's key").encode((), len(keys))
@@ -146,7 +147,7 @@ Changes: TypeAlias = pa.Table
 
 
 class Worker(Protocol):
-    """One step at work. Made once for a plan, and told all that changes from epoch to epoch."""
+    """One step at work. Made once for a plan, and given all that changes from epoch to epoch."""
 
     def pack(self, work: Work, number: int, changes: Changes) -> pa.Table:
         """Changes of an input, as they are sent to where the step works: fewer of them if possible.
@@ -154,6 +155,18 @@ class Worker(Protocol):
 
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         """What the step emits, given all that was packed for each input."""
+
+
+class AggregatePart(Protocol):
+    """A worker of a part."""
+
+    key_names: tuple[str, ...]
+    """The fields that hold the key of a group."""
+
+    def values(self, work: Work, groups: pa.Table) -> pa.Table:
+        """The part's columns for given groups as of the last epoch, row by row; null in all where
+        the part has nothing. ``groups`` holds the key columns under the part's ``key_names``, and
+        the number of the part's own member where it has members."""
 
 
 class StepWorker:
@@ -201,8 +214,8 @@ class StepWorker:
         return found if self.members is None else self.members.translated(number, found)
 
     def computed(self, work: Work, rows: pa.Table, outputs: Sequence[Typed] | None = None) -> tuple[Changes, pa.Table]:
-        """The step's fields of rows, with members and weights; rows without a value are left out
-        and set aside. Also those of the rows that have one."""
+        """The step's fields of rows, with members and weights; rows whose expression fails are left out
+        and quarantined. Also the rows that are left."""
         found = work.evaluator.columns(self.outputs if outputs is None else outputs, rows)
         beside = [name for name in (MEMBER, WEIGHT) if name in rows.column_names]
         made = pa.table(

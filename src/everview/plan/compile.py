@@ -66,7 +66,7 @@ __all__ = [
 
 OnReevaluation = Literal["notice", "refuse"]
 Trace = Callable[[str, Relation], None]
-"""Told of the relation after building it and after every rule that changed it."""
+"""Called with the relation after building it and after every rule that changed it."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def compile_view(
     on_reevaluation: OnReevaluation = "notice",
 ) -> CompiledView:
     """Take a view through all stages but the last. What has no operator is noticed or refused as the
-    view's own option says, or else as the session does (``on_reevaluation``)."""
+    view's own option is, or else as the session's (``on_reevaluation``)."""
     with otherwise_at(view.source, offset_of(view.query)):
         try:
             return _compiled(view, names, trace, on_reevaluation)
@@ -172,7 +172,7 @@ DIFFERS = "a query whose plan differs from DuckDB's answer"
 def _instead(
     view: CreateMaterializedView, names: Namespace, refused: EverviewError, on_reevaluation: OnReevaluation
 ) -> CompiledView:
-    """What was refused may still be a view in its own words; if not, the first reason is the one to tell."""
+    """What was refused may still be a view in its own words; if not, the first reason is the one to report."""
     try:
         return in_own_words(view, names, "a query without a plan of its own", on_reevaluation)
     except EverviewError:

@@ -1,10 +1,10 @@
 """Notices: what of a view is evaluated again, and what that costs.
 
-The builder says where in the text a construct without an operator stands, and what
-became of it under the rules says what each change will cost.
+The builder notes where in the text a construct without an operator stands; what the rules
+make of it decides what each change will cost.
 
 A construct for which the rules found an operator after all gets no notice; one that is evaluated for
-the partition of the changed rows says by what it is split; otherwise all rows of the tables below it
+the partition of the changed rows names what it is split by; otherwise all rows of the tables below it
 are read.
 """
 

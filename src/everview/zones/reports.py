@@ -19,7 +19,7 @@ from typing import Any
 from everview.change.frontier import Frontier, Position, Slice
 from everview.errors import EpochError
 from everview.maintain.tasks import EpochTask
-from everview.operators.quarantine_records import Told
+from everview.operators.quarantine_records import RecordedChanges
 from everview.operators.tally import Span, Tally, Updates, joined_spans
 from everview.store.contract import Begun, Damage
 
@@ -32,7 +32,7 @@ class TaskReport:
     damaged: tuple[Damage, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    set_aside: Told = field(default_factory=dict)
+    set_aside: RecordedChanges = field(default_factory=dict)
     """What has no value: :meth:`everview.operators.quarantine_records.Quarantine.told`."""
     updates: list[list[Any]] = field(default_factory=list)
     """Of views: :meth:`everview.operators.tally.Updates.told`."""
@@ -111,7 +111,7 @@ def tally_of(reports: Iterable[TaskReport], whole: TaskReport, servers: int) -> 
     """What all tasks did, for the epoch's figures. ``whole`` is their total."""
     updates = Updates()
     for report in reports:
-        updates.hear(report.updates)
+        updates.merge(report.updates)
     counts = whole.counts
     return Tally(
         rows=counts.get("rows", 0),

@@ -137,8 +137,8 @@ class StageTask:
             so_far.damaged,
             counts,
             seconds,
-            work.quarantine.told(),
-            work.updates.told(),
+            work.quarantine.to_json(),
+            work.updates.to_json(),
             ((self.stage, span),),
             so_far.pieces,
         )

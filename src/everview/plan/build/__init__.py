@@ -58,7 +58,7 @@ def build(checked: Checked, typer: QueryTyper, text: str = "", rounds: int = ROU
     columns = tuple(piece.relation.field(name) for name in piece.outputs)
     if [field.type for field in columns] != [kind for _, kind in checked.columns]:
         context = BuildContext(typer, sources, text, rounds)
-        piece = whole(context, checked.tree, None, NoOperator("types that only the whole query tells", checked.tree))
+        piece = whole(context, checked.tree, None, NoOperator("types that only the whole query has", checked.tree))
         columns = tuple(piece.relation.field(name) for name in piece.outputs)
     return Built(piece.relation, columns, piece.order or _read_order(checked, columns), tuple(context.notices))
 

@@ -36,7 +36,7 @@ class FreeNames:
         return self._free(wanted, "")
 
     def source(self, wanted: str, columns: Iterable[str] = ()) -> str:
-        """A free name for what stands in a FROM. Its columns, where they are told, are the fields
+        """A free name for what stands in a FROM. Its columns, where they are given, are the fields
         ``source.column``, which are given too."""
         columns = list(columns)
         name = self._free(wanted, ".")
@@ -172,14 +172,14 @@ class BuildContext:
             kinds.update({text: kind for text, (_, kind) in zip(unknown, found, strict=True)})
         return [Expr(text, kinds[text]) for text in wanted]
 
-    def one(self, text: str, *relations: Relation) -> Expr:
+    def expression(self, text: str, *relations: Relation) -> Expr:
         return self.typed([text], *relations)[0]
 
     def condition(self, tree: exp.Expr, *relations: Relation) -> Expr:
         """A condition over the fields of the relations: what is no BOOLEAN is cast to one, as DuckDB does it."""
         holder = exp.Paren(this=copied(tree))
         for leaf in list(_leaves(holder.this)):
-            if self.one(text_of(leaf), *relations).type != BOOLEAN:
+            if self.expression(text_of(leaf), *relations).type != BOOLEAN:
                 leaf.replace(exp.cast(copied(leaf), "BOOLEAN"))
         return Expr(text_of(holder.this), BOOLEAN)
 
@@ -211,16 +211,16 @@ def _leaves(tree: exp.Expr) -> Iterator[exp.Expr]:
         yield tree
 
 
-def field_column(name: str, said: exp.Column | None = None) -> exp.Column:
-    """A field as a node of a tree; it stands where the column stood that it is said as."""
+def field_column(name: str, column: exp.Column | None = None) -> exp.Column:
+    """A field as a node of a tree; it takes the position in the text of the column that it stands for."""
     identifier = exp.to_identifier(name, quoted=True)
-    if said is not None:
-        identifier.meta.update((said.args.get("table") or said.this).meta)
+    if column is not None:
+        identifier.meta.update((column.args.get("table") or column.this).meta)
     return exp.column(identifier)
 
 
 def nullable(expression: Expr, *relations: Relation) -> bool:
-    """Whether an expression may be null, as far as can be told from its looks."""
+    """Whether an expression may be null, as far as its form shows."""
     name = expression.field
     if name is not None:
         return any(relation.by_name[name].nullable for relation in relations if name in relation.by_name)

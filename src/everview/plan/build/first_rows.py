@@ -1,4 +1,4 @@
-"""First rows: what a query says of a row's number in its partition, as a top-k.
+"""First rows: conditions on a row's number in its partition, as a top-k.
 
 ``row_number() OVER (PARTITION BY p ORDER BY o) <= k`` keeps the first k rows of each
 p, which a top-k finds without numbering the others.
@@ -52,7 +52,7 @@ class First:
 
 
 def as_first(condition: exp.Expr) -> First | None:
-    """What a condition says of a row's number; None where it says nothing of the kind."""
+    """What a condition requires of a row's number; None where it is no such condition."""
     found = condition.unnest()
     if isinstance(found, exp.Between):
         low, high = _number(found.args["low"]), _number(found.args["high"])

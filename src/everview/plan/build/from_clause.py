@@ -1,7 +1,7 @@
-"""FROM: tables, views, subqueries, lists and rows, joined as the query says.
+"""FROM: tables, views, subqueries, lists and rows, joined as in the query.
 
 A FROM is a comma-separated row of chains of joins; inner joins pile up until a
-join of another kind, or something that reads the rows before it, asks for one relation.
+join of another kind, or something that reads the rows before it, needs one relation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from everview.plan.relations import JoinKind, QueryRows, Relation, Scan
 from everview.sql.expand import WHOLE
 
 ROW = ROW_ID
-"""The hidden column that tells rows apart where equal ones may repeat."""
+"""The hidden column that numbers equal rows where they may repeat."""
 
 _KINDS = {
     ("LEFT", ""): JoinKind.LEFT,
@@ -59,7 +59,7 @@ class Sources:
     open: list[exp.Expr] = field(default_factory=list)
     """Conditions of inner joins and WHERE over fields, without subqueries."""
     later: list[exp.Expr] = field(default_factory=list)
-    """Conditions with subqueries or columns of outer queries, as the query says them."""
+    """Conditions with subqueries or columns of outer queries, as in the query."""
 
     places: dict[str, exp.Expr] = field(default_factory=dict)
     """What in the query each field comes from."""
@@ -84,7 +84,7 @@ class Sources:
         return {place: name for place, name in self.columns.items() if name in fields}
 
     def together(self, start: int, where: list[exp.Expr]) -> Relation:
-        """The parts from one on as one relation, joined on what is open and what WHERE says."""
+        """The parts from one on as one relation, joined on what is open and on WHERE."""
         relation = join_clauses.combine(self.context, self.parts[start:], merged := [*self.open, *where], self.places)
         own = [c for c in merged if any(c is one for one in self.open)]
         ready = [c for c in own if join_clauses.fields_in(c) <= relation.by_name.keys()]
@@ -190,7 +190,7 @@ def _lowered(on: list[exp.Expr], found: Sources) -> list[exp.Expr]:
 
 
 def _early(found: Sources, where: list[exp.Expr]) -> list[exp.Expr]:
-    """What WHERE says of the parts so far, by way of equalities: it may be used before a join
+    """What WHERE requires of the parts so far, by way of equalities: it may be used before a join
     that keeps the rows of its left side apart. It stays in WHERE as well, where it is harmless."""
     usable = []
     for condition in where:

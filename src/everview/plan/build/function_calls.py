@@ -1,6 +1,6 @@
 """Calls: which functions are aggregates, how each is kept, and which leave an order open.
 
-DuckDB says what is an aggregate; where the result depends on the order of the
+DuckDB decides what is an aggregate; where the result depends on the order of the
 rows and the query leaves it open, the rows' key decides.
 """
 
@@ -103,7 +103,7 @@ def aggregate(context: BuildContext, relation: Relation, tree: exp.Expr, name: s
     filter_ = tree.expression.this if isinstance(tree, exp.Filter) else None
     inner = tree.this if isinstance(tree, exp.Filter) else tree
     if isinstance(inner, exp.IgnoreNulls) and isinstance(inner.this, exp.AnyValue):
-        inner = inner.this  # sqlglot says of any_value what it does anyway
+        inner = inner.this  # sqlglot adds to any_value what it does anyway
     arguments, distinct, order = _arguments(inner)
     sql = text_of(tree)
     if function in OPEN and not isinstance(inner, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
@@ -121,7 +121,7 @@ def aggregate(context: BuildContext, relation: Relation, tree: exp.Expr, name: s
     if plain and function in AVERAGES and made and made[0].type == BIGNUM:  # DuckDB adds them as DOUBLE
         made[0] = Expr(f"CAST({made[0].sql} AS DOUBLE)", DOUBLE)
     way = _way(function, made[: len(arguments)]) if plain else Way.GENERAL
-    kind = context.one(sql, relation).type
+    kind = context.expression(sql, relation).type
     field = Field(name, kind, nullable=function not in COUNTS)
     return Call(field, function, tuple(made[: len(arguments)]), distinct, condition, sorts, sql, way)
 

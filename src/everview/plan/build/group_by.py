@@ -104,7 +104,7 @@ def _lifted(scope: QueryScope, query: exp.Expr) -> dict[tuple[str, str], exp.Exp
 
 def _absorb_keys(scope: QueryScope, query: exp.Expr, sets: Sets) -> None:
     """Group columns with subqueries in them: computed before the groups are, and taken as such
-    wherever the query says them again."""
+    wherever the query repeats them."""
     for one in sets:
         for at, key in enumerate(one):
             if not has_query(key):
@@ -140,7 +140,7 @@ def _groupings(
 
 
 def _sets(query: exp.Expr) -> Sets:
-    """The grouping sets: one with all columns, if the query says nothing else."""
+    """The grouping sets: one with all columns, if the query has no others."""
     group = query.args.get("group")
     if group is None:
         return [[]]

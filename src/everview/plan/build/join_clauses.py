@@ -18,7 +18,16 @@ from everview.change.types import FLOATS, INTEGERS, Kind
 from everview.plan.build.context import BuildContext, NoOperator, text_of
 from everview.plan.collations import comparable
 from everview.plan.expressions import Expr, conjunction, quoted
-from everview.plan.relations import Equality, Filter, Join, JoinKind, Reevaluate, Relation, full_join, tells_sides
+from everview.plan.relations import (
+    Equality,
+    Filter,
+    Join,
+    JoinKind,
+    Reevaluate,
+    Relation,
+    distinguishes_sides,
+    full_join,
+)
 
 _NUMBERS = {*INTEGERS, *FLOATS, Kind.DECIMAL}
 _TIMES = {Kind.DATE, Kind.TIMESTAMP}
@@ -116,8 +125,8 @@ def equate(context: BuildContext, condition: exp.Expr, left: Relation, right: Re
         return None
     return equality(
         context,
-        context.one(text_of(one.unnest()), left),
-        context.one(text_of(other.unnest()), right),
+        context.expression(text_of(one.unnest()), left),
+        context.expression(text_of(other.unnest()), right),
         isinstance(condition, exp.NullSafeEQ),
     )
 
@@ -196,8 +205,8 @@ def as_of(
     if len(moments) != 1 or not isinstance(moments[0], exp.GT | exp.GTE | exp.LT | exp.LTE):
         raise NoOperator("an as-of join of this form", place)
     keeps_right = kind in (JoinKind.RIGHT, JoinKind.FULL)
-    if kind is JoinKind.FULL and not tells_sides(left, right):
-        raise NoOperator("an as-of join whose sides cannot be told apart", place)
+    if kind is JoinKind.FULL and not distinguishes_sides(left, right):
+        raise NoOperator("an as-of join whose sides cannot be distinguished", place)
     settled = ", ".join([*(equality.right.sql for equality, _ in keys), _over(moments[0], right)])
     order = ", ".join(quoted(name) for name in right.key)
     like = Join(kind, left, right, (), marker=right.key[0] if kind is JoinKind.FULL and right.key else None)

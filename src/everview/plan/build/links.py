@@ -39,7 +39,7 @@ class Link:
     inner: str
     """A field of the piece."""
     outer: exp.Expr
-    """As the query says it."""
+    """As in the query."""
     nulls_match: bool = False
 
 
@@ -54,7 +54,7 @@ class QueryPiece:
     """What the columns are called."""
     links: tuple[Link, ...] = ()
     rest: tuple[exp.Expr, ...] = ()
-    """Further conditions: own columns as fields, those of the rows around it as the query says them."""
+    """Further conditions: own columns as fields, those of the rows around it as in the query."""
     empty: tuple[str, ...] | None = None
     """What the outputs are over nothing, where there is a row over nothing that the links do not find."""
     order: tuple[Sort, ...] = ()
@@ -151,13 +151,13 @@ def value(scope: QueryScope, piece: QueryPiece, place: exp.Expr) -> str:
 
 
 def _several(context: BuildContext, place: exp.Expr, total: str, row: Sequence[str]) -> str:
-    """The error of a value that several rows claim. It tells of the row that asks for the value: so
+    """The error of a value that several rows claim. It names the row that asks for the value: so
     it is evaluated for rows that ask, and no rule moves it to where there are others."""
     at = position_of(place, context.text) or START
-    said = f"the subquery at line {at.line}, column {at.column} stands for one value and has "
+    message = f"the subquery at line {at.line}, column {at.column} stands for one value and has "
     asking = " || ', ' || ".join(f"COALESCE(CAST({quoted(name)} AS VARCHAR), 'NULL')" for name in row)
-    told = f"'{said}' || CAST({total} AS VARCHAR) || ' rows'" + (f" || ' for ' || {asking}" if row else "")
-    return f"ERROR({told})"
+    text = f"'{message}' || CAST({total} AS VARCHAR) || ' rows'" + (f" || ' for ' || {asking}" if row else "")
+    return f"ERROR({text})"
 
 
 def count_call(name: str, argument: Expr | None = None) -> Call:

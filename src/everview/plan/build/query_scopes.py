@@ -1,10 +1,10 @@
 """Stages: a relation under construction, and how the query's columns are its fields.
 
-The query says ``o.amount`` and the relation has a field of some name for it;
+The query reads ``o.amount`` and the relation has a field of some name for it;
 a :class:`QueryScope` turns the one into the other, and an expression that has been computed
 already (a group column, an aggregate, a window function) into the field that holds it.
 
-Three forms of a column occur in a tree: with a table (as the query says it), without one (a
+Three forms of a column occur in a tree: with a table (as in the query), without one (a
 field, already found), and as a bare identifier (the parameter of a lambda).
 """
 
@@ -43,7 +43,7 @@ class QueryScope:
     def _computed(self, tree: exp.Expr, call: bool = False) -> exp.Expr:
         """What is known as a whole goes before its parts; once its parts are replaced, it may be known
         by what it has become: a window over aggregates is. A ``call`` is what a window computes, which
-        is no aggregate, whatever it looks like."""
+        is no aggregate, whatever its form."""
         if not self.known or isinstance(tree, exp.Identifier):
             return tree
         name = None if call else self.known.get(text_of(tree))

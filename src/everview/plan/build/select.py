@@ -107,7 +107,7 @@ def _reads(node: exp.Expr, columns: Columns) -> bool:
 
 
 def _half_lowered(node: exp.Expr, columns: Columns) -> exp.Expr:
-    """Own columns as fields, the others as the query says them."""
+    """Own columns as fields, the others as in the query."""
 
     def change(found: exp.Expr) -> exp.Expr:
         if isinstance(found, exp.Column) and found.table:
@@ -130,7 +130,7 @@ def _having(made: _Select) -> None:
 
 
 def _windows(made: _Select) -> None:
-    """Window functions and QUALIFY. What QUALIFY says of the first rows is a top-k, after which
+    """Window functions and QUALIFY. What QUALIFY requires of row numbers is a top-k, after which
     the numbers of the rows that are left are what they were."""
     query, scope = made.query, made.scope
     qualify = query.args.get("qualify")
@@ -185,7 +185,7 @@ def _columns(made: _Select, alias: str | None) -> QueryPiece:
         raise NoOperator("a limit on an aggregate linked to the rows around it", query)
     star = next((part for part in query.expressions if isinstance(part.unalias(), exp.Star | exp.Columns)), None)
     if star is not None:
-        raise NoOperator("columns that only evaluation can tell", star)
+        raise NoOperator("columns that only evaluation gives", star)
     shown = [subqueries.absorbed(scope, part.unalias()) for part in query.expressions]
     names = tuple(part.alias_or_name for part in query.expressions)
     by_name = dict(reversed([(name.lower(), node) for name, node in zip(names, shown, strict=True)]))

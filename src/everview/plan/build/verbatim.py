@@ -3,7 +3,7 @@
 One re-evaluation over all tables that the words read, whose text is the words themselves, so
 the view is what DuckDB answers to them, whatever our parser or a rule would have made of them.
 
-No rule looks into it: rules read texts, and this one is not ours to read. It costs what the query costs, for
+No rule rewrites it: rules read texts, and this one is not ours to read. It costs what the query costs, for
 every epoch that changes one of its tables.
 """
 
@@ -22,7 +22,7 @@ from everview.sql.words import INPUT, Worded
 
 
 def verbatim(query: Worded, typer: QueryTyper, text: str, start: int, reason: str) -> Built:
-    """The relation of a query that stands in ``text`` from ``start`` on; ``reason`` says why its own words
+    """The relation of a query that stands in ``text`` from ``start`` on; ``reason`` is why its own words
     are kept."""
     context = BuildContext(typer, {source.name.lower(): source for source in query.uses}, text)
     columns = tuple(Field(context.names.fresh(name), kind) for name, kind in query.columns)

@@ -68,7 +68,7 @@ def _call(scope: QueryScope, tree: exp.Expr, text: str, links: Sequence[Link]) -
     orders = context.typed([text_of(part.this) for part in parts], relation)
     sorts = tuple(as_sort(e, part) for e, part in zip(orders, parts, strict=True))
     sql = text_of(settled)
-    kind = context.one(sql, relation).type
+    kind = context.expression(sql, relation).type
     field = Field(
         context.names.fresh(function or "window"),
         kind,

@@ -1,7 +1,7 @@
 """The part of a plan that some views need.
 
-EXPLAIN shows the steps of the views it was asked about, numbered from 1, and says
-of each with which other views of the group it is shared.
+EXPLAIN shows the steps of the views it was asked about, numbered from 1, and names
+for each with which other views of the group it is shared.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PlanExcerpt:
 
 
 def part_of(plan: MaintenancePlan, views: Sequence[str] | None = None) -> PlanExcerpt:
-    """What maintains these views; all of them, unless told."""
+    """What maintains these views; all of them, unless some are given."""
     names = tuple(plan.by_name) if views is None else tuple(views)
     unknown = [name for name in names if name not in plan.by_name]
     if unknown:

@@ -63,7 +63,7 @@ def _step(part: PlanExcerpt, step: Step) -> dict[str, Any]:
 def _views(part: PlanExcerpt, names: Sequence[str], validated: Mapping[str, str]) -> list[dict[str, Any]]:
     """Views of one family cost the same."""
     paid = [_cost(cost) for cost in costs(part.plan, names[0])]
-    said = list(notices(part.plan, names[0]))
+    costly = list(notices(part.plan, names[0]))
     found: list[dict[str, Any]] = []
     for name in names:
         view = part.plan.view(name)
@@ -77,7 +77,7 @@ def _views(part: PlanExcerpt, names: Sequence[str], validated: Mapping[str, str]
                 "order": [encoded(one) for one in view.order],
                 "constants": list(view.constants),
                 "costs": paid,
-                "notices": said,
+                "notices": costly,
                 "validated": validated.get(name),
             }
         )

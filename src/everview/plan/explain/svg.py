@@ -1,7 +1,7 @@
 """EXPLAIN as a picture.
 
 Zones are boxes from left to right in order of their stages, steps are cards in
-them, and where changes enter a zone a tag says by which row key they were redistributed.
+them, and where changes enter a zone a tag names the row key by which they were redistributed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _COLOURS = {
 
 
 def explain_svg(plan: MaintenancePlan, views: Sequence[str] | None = None) -> str:
-    """How these views are maintained, as an SVG document; all of the group, unless told."""
+    """How these views are maintained, as an SVG document; all of the group, unless some are given."""
     part = part_of(plan, views)
     cards = {step.fingerprint: _Card(part, step) for step in part.steps}
     nodes: list[Node] = []

@@ -1,6 +1,6 @@
 """EXPLAIN as text.
 
-Zones are blocks, steps are numbered lines that say where their changes come from,
+Zones are blocks, steps are numbered lines that show where their changes come from,
 and below a step stands what it keeps and who shares it.
 """
 

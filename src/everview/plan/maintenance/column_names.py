@@ -1,4 +1,4 @@
-"""Canonical names: what a column is called when nobody's alias counts.
+"""Canonical names: what a column is called, whatever its aliases.
 
 A column of a base table is ``table.column`` wherever it goes, what is computed is
 called by its own text, and a join that meets the same tables twice numbers the second side.
@@ -9,7 +9,7 @@ called by its own text, and a join that meets the same tables twice numbers the 
 
 So names do not depend on what a query calls things, nor on which other columns are there. A
 column of a table that is not a plain word stands in quotes, so nothing computed can be
-mistaken for it. Long texts are cut and told apart by a hash.
+mistaken for it. Long texts are cut and end in a hash.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def computed_name(labels: Sequence[str], sql: str) -> str:
 
 def above(what: str, labels: Sequence[str]) -> tuple[str, ...]:
     """The sources of rows to which a step has added columns that no expression over the others
-    gives: what a further such step calls the same, ``count(*)`` say, is something else."""
+    gives: what a further such step calls the same, such as ``count(*)``, is something else."""
     return (f"{what} {labels[0]}", *labels)
 
 

@@ -6,7 +6,7 @@ touches counts as a read and a write of one key.
 A join turns one change into as many as there are rows it meets, so from there on costs come per
 match: ``2 + 3m`` is 2 and 3 for each of the *m* rows that the change meets (or makes: the items
 of a list, the rows of a window's partition that come out different). A record or bag that is
-evaluated again is one read however long it is; what it consists of is said beside.
+evaluated again is one read however long it is; what it consists of is listed beside.
 
 View tables are written without being read: changes carry the old row. Steps shared with other
 views are paid once for all of them.
@@ -144,13 +144,13 @@ def _leaving(step: Step, touched: Amount) -> Amount:
 
 def notices(plan: MaintenancePlan, view: str) -> tuple[str, ...]:
     """What should be known before such a view is made: evaluations that no partition bounds."""
-    said: list[str] = []
+    found: list[str] = []
     for step in plan.steps_of(view):
         if not isinstance(step.operator, _WHOLE) or any(plan.step(one.step).zone_key for one in step.inputs):
             continue
         held = " and ".join(plan.step(one.step).title for one in step.inputs)
         reason = step.operator.reason if isinstance(step.operator, ReevaluationOperator) else ""
-        said.append(
+        found.append(
             f"each change evaluates {step.title} again over all rows of {held}" + (f": {reason}" if reason else "")
         )
-    return tuple(said)
+    return tuple(found)

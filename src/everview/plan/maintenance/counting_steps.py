@@ -24,7 +24,7 @@ def distinct(relation: Distinct, needed: frozenset[str], context: CompileContext
 
 
 def distinct_rows(context: CompileContext, below: Stream, row: Sequence[Expr], place: Place) -> Stream:
-    """Count equal rows and tell when one appears and when the last one goes."""
+    """Count equal rows: a row comes with its first copy and goes with its last."""
     operator = DistinctOperator(row=tuple(one.sql for one in row))
     draft, slots = context.sketch.step(operator, [(below, place)], f"different {below.draft.subject}")
     if draft.state is None:

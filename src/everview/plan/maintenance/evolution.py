@@ -96,7 +96,7 @@ def _state(state: State, held: State) -> State:
 
 
 def _by_name(fields: Iterable[Field], held: Iterable[Field]) -> tuple[Field, ...]:
-    """Fields of both, in the order of their names; nullable where either says so."""
+    """Fields of both, in the order of their names; nullable where either is."""
     both = {field.name: field for field in fields}
     for field in held:
         known = both.get(field.name)

@@ -1,7 +1,7 @@
-"""Expressions that may have no value: computed for a view before anything shares them.
+"""Expressions that may fail: computed for a view before anything shares them.
 
 Where an expression can fail for some rows, a step of its own computes it first, so
-that a row without a value is left out of the views that asked for it, as a whole, and of no others.
+that a row whose expression failed is left out of the views that asked for it, as a whole, and of no others.
 
     SELECT customer, count(*), sum(CAST(note AS INTEGER)) FROM orders GROUP BY customer
 
@@ -11,8 +11,8 @@ shares nothing with it that would make it lose them too.
 What cannot fail is known; of all else it is assumed that it can. That costs little: a step without
 state, and a PRE-AGGREGATION that is not shared.
 
-**Aggregates and window functions** may have no value either. The calls of all views over one partition are
-evaluated together, so one that can fail there gets a step of its own, and a partition without a value is
+**Aggregates and window functions** may fail too. The calls of all views over one partition are
+evaluated together, so one that can fail there gets a step of its own, and a partition that fails is
 left out of the views that asked for it, and of no others.
 """
 

@@ -38,7 +38,7 @@ from everview.plan.maintenance.operator_definitions import (
 from everview.plan.maintenance.sketch import StateDraft, StepDraft, with_prefix
 
 
-def fixed(draft: StepDraft, before_images: bool, views: Sequence[str] = ()) -> Step:
+def step_of(draft: StepDraft, before_images: bool, views: Sequence[str] = ()) -> Step:
     """The step of a draft that will gain nothing more; ``views`` are those that it writes."""
     members = tuple(sorted(draft.members))
     constants = None

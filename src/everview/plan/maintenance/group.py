@@ -28,7 +28,7 @@ from everview.plan.expressions import Expr, Field, quoted
 from everview.plan.maintenance.aggregate_steps import aggregate
 from everview.plan.maintenance.counting_steps import distinct, set_operation
 from everview.plan.maintenance.family import Shapeless, relation_template
-from everview.plan.maintenance.fixing import fixed, zones_of
+from everview.plan.maintenance.fixing import step_of, zones_of
 from everview.plan.maintenance.join_steps import join
 from everview.plan.maintenance.model import (
     Family,
@@ -126,7 +126,7 @@ def plan_group(views: Sequence[ViewInput], before_images: bool = True) -> Mainte
         called.setdefault(view.step, []).append(view.name)
     return MaintenancePlan(
         _tables(drafts),
-        tuple(fixed(draft, before_images, called.get(draft.fingerprint, ())) for draft in drafts),
+        tuple(step_of(draft, before_images, called.get(draft.fingerprint, ())) for draft in drafts),
         zones_of(drafts),
         planned,
         _families(called, planner.sketch),
@@ -219,8 +219,8 @@ def _row_id(key: Sequence[Field]) -> Expr:
     if len(key) == 1:
         return Expr(quoted(key[0].name), key[0].type)
     texts = [f"CAST({quoted(field.name)} AS VARCHAR)" for field in key]
-    told = [f"COALESCE(LENGTH({text}) || ':' || {text}, '-')" for text in texts]
-    return Expr(" || ".join(told) or "''", VARCHAR)
+    values = [f"COALESCE(LENGTH({text}) || ':' || {text}, '-')" for text in texts]
+    return Expr(" || ".join(values) or "''", VARCHAR)
 
 
 def _tables(drafts: Sequence[StepDraft]) -> tuple[TableUse, ...]:

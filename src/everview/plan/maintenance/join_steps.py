@@ -92,7 +92,7 @@ def _columns(side: Stream, names: Iterable[str], prefix: str, missing: bool) -> 
 def rows_by(
     context: CompileContext, below: Stream, key: Sequence[Expr], fields: Iterable[str], *, joined: bool = False
 ) -> Stream:
-    """A bag of rows for each key. One for each input and key, whoever reads it: a join's sides,
+    """A bag of rows for each key. One for each input and key, for all that read it: a join's sides,
     groups and partitions that are evaluated again (paper 004, Example 6)."""
     fields = list(fields)
     first = computed_first(context, below, [*key, *(below.names[name] for name in fields)])

@@ -1,4 +1,4 @@
-"""The maintenance plan of a group: what is kept, under which key, and who sends changes to whom.
+"""The maintenance plan of a group: what is kept, under which key, and where changes go.
 
 A plan is a graph of steps, each named by a fingerprint of what it computes, cut
 into zones in which all state lives under one row key.
@@ -10,7 +10,7 @@ For ``SELECT sum(c2) FROM bt1 WHERE c2 < 10 GROUP BY c1`` (Figure 6 of the VMS p
       filter-project c2 < 10   ──→     aggregate
                                        view              state VIEW
 
-A fingerprint says what a step computes and nothing about who asks: aliases, names of views and
+A fingerprint stands for what a step computes, whichever view needs it: aliases, names of views and
 the columns that other views need are no part of it. So two views share a step when they mean
 the same, and a further view changes no fingerprint: it adds steps, or columns to steps.
 
@@ -220,7 +220,7 @@ class MaintenancePlan:
     views: tuple[PlannedView, ...]
     families: tuple[Family, ...] = ()
     before_images: bool = True
-    """The logs tell the old rows, so there is no DELTA state."""
+    """The logs have before-images, so there is no DELTA state."""
 
     def __post_init__(self) -> None:
         known: dict[str, Step] = {}

@@ -54,8 +54,8 @@ def window(relation: Window, needed: frozenset[str], context: CompileContext) ->
 
 
 def top_k(relation: TopK, needed: frozenset[str], context: CompileContext) -> Stream:
-    """The bag is ordered as the query asks, so only its first rows are read. The row key settles
-    what the order leaves open."""
+    """The bag is in the order of the query, so only its first rows are read. The row key decides
+    between ties."""
     asked = {sort.by.field for sort in relation.order}
     settled = [Sort(of_field(relation.input.field(name))) for name in relation.input.key if name not in asked]
     order = [*relation.order, *settled]
@@ -79,7 +79,7 @@ def top_k(relation: TopK, needed: frozenset[str], context: CompileContext) -> St
         parts = below.key_parts([found for found, _ in sorts], [descending for _, descending in sorts])
         subject = f"{by_text(below.draft, by)}, ordered by {', '.join(pretty(found.sql) for found, _ in sorts)}"
         bag.state = StateDraft(Role.PARTITION, Shape.BAG, subject, bag_key(below, key), parts)
-    bag.carry(below.columns_of(*(found for found, _ in sorts)))  # whoever cuts the bag orders its changes
+    bag.carry(below.columns_of(*(found for found, _ in sorts)))  # the step that cuts the bag orders its changes
     keyed = replace(below, names={one.sql: one for one in key})
     keyed.carried_by(bag, keyed.names, slots)
     rows = below.carried_by(bag, sorted(needed | set(relation.input.key)), slots)

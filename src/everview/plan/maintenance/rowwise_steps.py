@@ -22,7 +22,7 @@ from everview.plan.maintenance.sketch import CompileContext, Place, Stream
 from everview.plan.relations import Filter, Project, QueryRows, Scan, Union, Unnest
 
 ROW_ID = ""
-"""What tells the rows of a view apart, in one value, under this name: a query over a view that does
+"""What identifies the rows of a view, in one value, under this name: a query over a view that does
 not show its key reads it as the view's hidden row id."""
 
 LONGEST = 4_000

@@ -36,7 +36,7 @@ from everview.plan.maintenance.operator_parts import ComputedColumn
 from everview.plan.relations import Relation
 
 Located = tuple[frozenset[str], ...] | None
-"""None: by nothing that the rows tell."""
+"""None: by nothing that the rows hold."""
 
 Slot = int | str
 """A constant, or the number of one that each member of the template has."""

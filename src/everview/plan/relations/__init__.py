@@ -1,6 +1,6 @@
-"""Relations: what a query says, as a tree of frozen nodes.
+"""Relations: what a query means, as a tree of frozen nodes.
 
-Every relation knows its fields and a key, the fields that tell its rows apart,
+Every relation knows its fields and a key, the fields that identify its rows,
 and a key that the query does not show is carried along hidden; so every view has a row key.
 
 Keys, by rule:
@@ -19,7 +19,7 @@ Keys, by rule:
 | distinct, union, intersect, except | all shown columns (with ALL: and the number of the copy) |
 | union all | the number of the input, and that input's key |
 | unnest | the input's key and the position in the list |
-| re-evaluation | what it says |
+| re-evaluation | the key it names |
 
 Names are unique inside a relation: a scan of ``orders AS o`` has the fields ``o.id``,
 ``o.amount``, …; what a query calls its columns is the business of the last projection.
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from everview.plan.relations.calls import Call, Sort, Way
 from everview.plan.relations.groups import Aggregate, Distinct
-from everview.plan.relations.joins import Equality, Join, JoinKind, full_join, tells_sides
+from everview.plan.relations.joins import Equality, Join, JoinKind, distinguishes_sides, full_join
 from everview.plan.relations.partitioned import Reevaluate, TopK, Window
 from everview.plan.relations.relation import Relation, outline
 from everview.plan.relations.rowwise import Filter, Project, Unnest, project
@@ -57,8 +57,8 @@ __all__ = [
     "Unnest",
     "Way",
     "Window",
+    "distinguishes_sides",
     "full_join",
     "outline",
     "project",
-    "tells_sides",
 ]

@@ -57,7 +57,7 @@ class Aggregate(OverOne):
         number = (self.set_number.name,) if self.set_number else ()
         return (*(field.name for field, _ in self.groups), *number)
 
-    def says(self) -> str:
+    def description(self) -> str:
         groups = ", ".join(str(f) if e == of_field(f) else f"{e} AS {f}" for f, e in self.groups)
         if self.sets:
             groups += " IN SETS " + ", ".join(f"({', '.join(str(n + 1) for n in one)})" for one in self.sets)

@@ -1,6 +1,6 @@
 """Joins.
 
-What tells the rows of a join apart. Inner, left and right joins: the keys of both sides, whatever
+What identifies the rows of a join. Inner, left and right joins: the keys of both sides, whatever
 nulls are in them, for a row has either partners, each with a key of its own, or one line without
 any. A full join has two kinds of such lines, and where the keys of both sides can be all null (a
 group's key, a one-row side) one of each may look alike::
@@ -66,9 +66,9 @@ class Join(Relation):
     title = "join"
 
     def __post_init__(self) -> None:
-        if self.kind is JoinKind.FULL and not tells_sides(self.left, self.right, self.marker):
+        if self.kind is JoinKind.FULL and not distinguishes_sides(self.left, self.right, self.marker):
             raise DefinitionError(
-                "a full join cannot tell rows without a match on its sides apart",
+                "a full join cannot distinguish rows without a match on its sides",
                 detail=f"keys {self.left.key} and {self.right.key} may be null, marker {self.marker}",
             )
         self._check_reads([e.left for e in self.on], self.left)
@@ -115,21 +115,21 @@ class Join(Relation):
         left, right = inputs
         return replace(self, left=left, right=right)
 
-    def says(self) -> str:
+    def description(self) -> str:
         condition = " AND ".join([str(e) for e in self.on] + ([self.rest.sql] if self.rest else []))
         return f"{self.kind.value} ON {condition or 'true'}"
 
 
-def tells_sides(left: Relation, right: Relation, marker: str | None = None) -> bool:
+def distinguishes_sides(left: Relation, right: Relation, marker: str | None = None) -> bool:
     """Whether no row of the one side and row of the other, each beside nulls, can look alike."""
-    told = (*left.key, *right.key, *((marker,) if marker else ()))
+    keys = (*left.key, *right.key, *((marker,) if marker else ()))
     sides = left.by_name | right.by_name
-    return any(name in sides and not sides[name].nullable for name in told)
+    return any(name in sides and not sides[name].nullable for name in keys)
 
 
 def full_join(left: Relation, right: Relation, on: Sequence[Equality], rest: Expr | None, marker: str) -> Join:
     """A full join, with a marker of this name on its left side where it needs one."""
-    if tells_sides(left, right):
+    if distinguishes_sides(left, right):
         return Join(JoinKind.FULL, left, right, tuple(on), rest)
     field = Field(marker, BOOLEAN, nullable=False, hidden=True)
     outputs = (*((found, of_field(found)) for found in left.fields), (field, Expr("TRUE", BOOLEAN)))

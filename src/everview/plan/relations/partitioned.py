@@ -1,4 +1,4 @@
-"""What is computed anew for the partitions that change: windows, top-k, re-evaluation."""
+"""What is evaluated again for the partitions that change: windows, top-k, re-evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from everview.plan.relations.relation import OverOne, Relation
 
 @dataclass(frozen=True)
 class Window(OverOne):
-    """Window functions that share a partition: computed anew for the partitions that change."""
+    """Window functions that share a partition: evaluated again for the partitions that change."""
 
     partition: tuple[Expr, ...]
     calls: tuple[Call, ...]
@@ -32,7 +32,7 @@ class Window(OverOne):
     def key(self) -> tuple[str, ...]:
         return self.input.key
 
-    def says(self) -> str:
+    def description(self) -> str:
         return ", ".join(str(call) for call in self.calls)
 
 
@@ -64,7 +64,7 @@ class TopK(OverOne):
             return tuple(dict.fromkeys(name for name in fields if name is not None))
         return self.input.key
 
-    def says(self) -> str:
+    def description(self) -> str:
         first = "all" if self.limit is None else str(self.limit)
         ties = " with ties" if self.ties else ""
         skip = f" after {self.offset}" if self.offset else ""
@@ -82,7 +82,7 @@ class Reevaluate(Relation):
     query: str
     columns: tuple[Field, ...]
     identity: tuple[str, ...]
-    """The fields that tell the result's rows apart; may include a hidden copy number."""
+    """The fields that identify the result's rows; may include a hidden copy number."""
     partition: tuple[tuple[Expr, ...], ...] = ()
     """For each input the expressions that split it into partitions; none: everything is one."""
     reason: str = ""
@@ -118,6 +118,6 @@ class Reevaluate(Relation):
     def with_inputs(self, *inputs: Relation) -> Reevaluate:
         return replace(self, sources=inputs)
 
-    def says(self) -> str:
+    def description(self) -> str:
         split = "; ".join(", ".join(map(str, parts)) for parts in self.partition)
         return f"{self.query}" + (f" PER {split}" if split else "") + (f" -- {self.reason}" if self.reason else "")

@@ -26,7 +26,7 @@ class Relation(ABC):
     @property
     @abstractmethod
     def key(self) -> tuple[str, ...]:
-        """The fields that tell rows apart; none where there is one row at most."""
+        """The fields that identify rows; none where there is one row at most."""
 
     @property
     def inputs(self) -> tuple[Relation, ...]:
@@ -37,7 +37,7 @@ class Relation(ABC):
         assert not inputs
         return self
 
-    def says(self) -> str:
+    def description(self) -> str:
         """One line about the node itself, for people."""
         return ""
 
@@ -95,6 +95,11 @@ class OverOne(Relation):
 
 def outline(relation: Relation, depth: int = 0) -> str:
     """The tree as text, the root first, one line for each node."""
-    said = relation.says()
-    line = "  " * depth + relation.title + (f" {said}" if said else "") + f"  [{', '.join(relation.key) or 'one row'}]"
+    described = relation.description()
+    line = (
+        "  " * depth
+        + relation.title
+        + (f" {described}" if described else "")
+        + f"  [{', '.join(relation.key) or 'one row'}]"
+    )
     return "\n".join([line, *(outline(found, depth + 1) for found in relation.inputs)])

@@ -29,7 +29,7 @@ class Filter(OverOne):
     def key(self) -> tuple[str, ...]:
         return self.input.key
 
-    def says(self) -> str:
+    def description(self) -> str:
         return self.condition.sql
 
 
@@ -64,7 +64,7 @@ class Project(OverOne):
             raise DefinitionError("a projection loses the key of its rows", detail=f"{lost} are not passed on")
         return tuple(dict.fromkeys(self.passed[name] for name in self.input.key))
 
-    def says(self) -> str:
+    def description(self) -> str:
         return ", ".join(
             str(field) if expression == of_field(field) else f"{expression} AS {field}"
             for field, expression in self.outputs
@@ -111,5 +111,5 @@ class Unnest(OverOne):
     def key(self) -> tuple[str, ...]:
         return (*self.input.key, self.position.name)
 
-    def says(self) -> str:
+    def description(self) -> str:
         return f"{self.items} AS {self.item}" + (" OUTER" if self.outer else "")

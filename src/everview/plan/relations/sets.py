@@ -109,5 +109,5 @@ class SetOperation(Relation):
         left, right = inputs
         return replace(self, left=left, right=right)
 
-    def says(self) -> str:
+    def description(self) -> str:
         return self.kind.value + (" all" if self.all else "")

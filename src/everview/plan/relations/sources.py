@@ -31,7 +31,7 @@ class Scan(Relation):
     def key(self) -> tuple[str, ...]:
         return tuple(f"{self.alias}.{name}" for name in self.primary)
 
-    def says(self) -> str:
+    def description(self) -> str:
         name = self.table if self.table == self.alias else f"{self.table} AS {self.alias}"
         return f"{name} ({', '.join(map(str, self.columns))})"
 
@@ -60,5 +60,5 @@ class QueryRows(Relation):
     def key(self) -> tuple[str, ...]:
         return (self.number.name,) if self.number else ()
 
-    def says(self) -> str:
+    def description(self) -> str:
         return self.query

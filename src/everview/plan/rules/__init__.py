@@ -6,7 +6,7 @@ One rule is one function from relation to relation in a file of its own, and
 What every rule keeps:
 
 - The shown fields of the root, their names, order and types, and its rows.
-- The key of the root, or a part of it: a rule may learn that fewer fields tell the rows apart
+- The key of the root, or a part of it: a rule may learn that fewer fields identify the rows
   (a LEFT JOIN that is an INNER JOIN), never more or others.
 - Fields keep their names in between, so what stands above need not be changed.
 - No expression is evaluated on rows on which the query would not have evaluated it, with one
@@ -23,7 +23,7 @@ A worked example: ``SELECT o.id, c.name FROM o LEFT JOIN c ON o.cid = c.id WHERE
 
 ``c.land = 'x'`` is not true where ``c`` is missing, so *outer_to_inner* makes the join an inner
 one; then *push_filters* may ask it of ``c`` alone; and *prune_columns* no longer keeps ``c.land``
-for the join, nor any other column that nobody reads::
+for the join, nor any other column that nothing reads::
 
     project o.id, c.name  [o.id]
       join inner ON "o.cid" = "c.id"  [o.id]
@@ -77,7 +77,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def rewrite(relation: Relation, trace: Callable[[str, Relation], None] | None = None) -> Relation:
-    """All rules in order, each until it changes nothing. ``trace`` is told of every rule that
+    """All rules in order, each until it changes nothing. ``trace`` is called with every rule that
     changed something, and what came out."""
     for rule in RULES:
         before = relation

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 
 class NotApartError(Exception):
-    """The query mixes rows of different partitions, or it cannot be told."""
+    """The query mixes rows of different partitions, or it may."""
 
 
 @dataclass(frozen=True)

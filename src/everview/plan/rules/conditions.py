@@ -10,7 +10,7 @@ Three questions, each answered "no" when in doubt:
   ``kind = 'n' AND CAST(s AS INTEGER) > 3``. As in DuckDB itself, it may be evaluated below a join,
   on rows that the join would drop.
 - Does it *go by equality*? Grouping brings together values that are equal and still different:
-  0.0 and −0.0, or 1 month and 30 days. A comparison cannot tell them apart, a function can.
+  0.0 and −0.0, or 1 month and 30 days. A comparison cannot distinguish them, a function can.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def _outputs(query: exp.Select, scope: Scope) -> Iterator[tuple[str, bool]]:
             for alias, rows in scope.sources.items():
                 if only in ("", alias):
                     if rows.columns is None:
-                        raise NotApartError("columns that cannot be told")
+                        raise NotApartError("columns that are unknown")
                     yield from ((name, (alias, name) in scope.carried) for name in rows.columns)
         else:
             yield part.alias_or_name.lower(), scope.carries(bare)
@@ -273,7 +273,7 @@ def _enter(scope: Scope, tree: exp.Expr, named: Mapping[str, CarriedColumns]) ->
     if isinstance(tree, exp.Subquery) and tree.args.get("joins"):
         raise NotApartError("joined tables with an alias")
     if not alias or alias in scope.sources:
-        alias = f"{len(scope.sources)} {alias}"  # nobody can name it
+        alias = f"{len(scope.sources)} {alias}"  # no query can name it
     scope.sources[alias] = rows
     scope.carried |= {(alias, name) for name in rows.carried}
     scope.constant = scope.constant and rows.constant

@@ -5,7 +5,7 @@ is folded to what it would not be: ``7 // 2 = 3`` is true, ``1 / 0 > 1`` too (it
 is true and ``0.1 + 0.2 = 0.3`` too. What fails, as ``CAST('x' AS INTEGER) = 1`` and ``1 % 0 = 1`` do, is
 left to fail where and if it is evaluated. Only comparisons and the like are computed, so the value is TRUE, FALSE
 or NULL and no literal has to be written for it; and only those that consist of literals, casts and
-arithmetic. Under AND, OR and NOT these values are what SQL says. A condition that is NULL drops rows
+arithmetic. Under AND, OR and NOT these values follow SQL. A condition that is NULL drops rows
 as FALSE does, so at the top, and under AND and OR there, NULL becomes FALSE.
 
 The parts that are left keep their order.

@@ -1,4 +1,4 @@
-"""What a condition says about two sides of a join belongs to the join, and equalities to its key.
+"""A condition on two sides of a join belongs to the join, and equalities to its key.
 
 A join finds matches by equal keys, so ``WHERE a.x = b.x`` above a join, or among the rest of its
 condition, is worth more as a part of the key. Other conditions over both sides of an inner join

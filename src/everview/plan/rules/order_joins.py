@@ -1,6 +1,6 @@
 """Chains of inner joins: an equality for every join where there is one, one-row sides last.
 
-``FROM a, b, c WHERE a.x = c.x AND b.y = c.y`` says first that every row of ``a`` meets every row
+``FROM a, b, c WHERE a.x = c.x AND b.y = c.y`` asks first that every row of ``a`` meets every row
 of ``b``. Joined as a, c, b each join has an equality. The written order is kept as far as that
 allows: a chain in which every join has an equality is left alone. Otherwise the chain starts with
 the first input that has many rows, takes the first one that an equality links to those already

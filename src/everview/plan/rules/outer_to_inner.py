@@ -59,12 +59,12 @@ def _inner(node: Join, known: Sequence[Expr]) -> Join:
 
 
 def _present(node: Join, number: int, known: Sequence[Expr]) -> Iterator[Expr]:
-    """What the join and conditions over both of its sides say about the fields of one side."""
+    """What the join and conditions over both of its sides imply for the fields of one side."""
     side = node.inputs[number]
     own = conjuncts(node.rest) if node.rest is not None else ()
-    told = (*(own if number in MATCHED[node.kind] else ()), *(known if number in ASKED[node.kind] else ()))
-    for name in sorted({name for part in told for name in part.fields} & side.by_name.keys()):
-        if any(rejects_nulls(part, frozenset([name])) for part in told):
+    known_true = (*(own if number in MATCHED[node.kind] else ()), *(known if number in ASKED[node.kind] else ()))
+    for name in sorted({name for part in known_true for name in part.fields} & side.by_name.keys()):
+        if any(rejects_nulls(part, frozenset([name])) for part in known_true):
             yield Expr(f"NOT {quoted(name)} IS NULL", BOOLEAN)
     if number in MATCHED[node.kind]:
         for equality in node.on:

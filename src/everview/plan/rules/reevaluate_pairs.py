@@ -2,7 +2,7 @@
 
 Rows find their partners by equal keys, so where the other rules found no equality, no operator
 maintains the join, unless one side has one row at most: then that row is the partner of all. Here,
-at the end, its inputs are as small as they get: filtered, and without the columns that nobody reads::
+at the end, its inputs are as small as they get: filtered, and without the columns that nothing reads::
 
     join inner ON "a.x" < "b.y"          re-evaluation SELECT … FROM in0 INNER JOIN in1 ON "a.x" < "b.y"
       scan a                       →       scan a

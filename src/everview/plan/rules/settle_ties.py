@@ -1,17 +1,17 @@
 """Every order names the key that settles its ties.
 
 Ties beyond the order are settled by the key of the rows. Other rules may find a smaller key, and
-by that the ties would fall otherwise; so the order says what it means before they run::
+by that the ties would fall otherwise; so the order is made complete before they run::
 
     top-k first 3 by "t.a"  [t.x, t.id]   →   top-k first 3 by "t.a", "t.x", "t.id"  [t.x, t.id]
 
 With ties kept there is nothing to settle.
 
 **Texts of re-evaluations** with a nondeterministic ordering are settled by the rows' keys too. Wherever the
-text depends on the order of rows that its ORDER BY does not tell apart, the key of those rows is appended,
+text depends on the order of rows that its ORDER BY does not distinguish, the key of those rows is appended,
 so that it has one answer.
 
-The rows of a SELECT are told apart by the keys of what it reads: the key of an input, all columns of
+The rows of a SELECT are identified by the keys of what it reads: the key of an input, all columns of
 anything else, but for the elements of one list, which come in their order; those of a grouped SELECT by the
 group's columns, those of DISTINCT and of set operations by the shown ones. Where the order goes depends on
 the construct::
@@ -89,11 +89,11 @@ def _positional(tree: exp.Expr) -> list[exp.Join]:
     return [join for join in tree.find_all(exp.Join) if join.method.upper() == "POSITIONAL"]
 
 
-# ---------------------------------------------------------------- what tells rows apart
+# ---------------------------------------------------------------- what identifies rows
 
 
 def _row_keys(query: exp.Expr | None, node: Reevaluate) -> list[str]:
-    """What tells the rows of a query apart, in terms of its ORDER BY."""
+    """What identifies the rows of a query, in terms of its ORDER BY."""
     if isinstance(query, exp.SetOperation):
         return _places(query)
     if not isinstance(query, exp.Select):
@@ -113,7 +113,7 @@ def _is_grouped(query: exp.Select) -> bool:
 
 
 def _group_keys(query: exp.Select) -> list[str]:
-    """The group's columns, where GROUP BY says them in full; none where there is one group."""
+    """The group's columns, where GROUP BY lists them in full; none where there is one group."""
     group = query.args.get("group")
     if group is None:
         return []
@@ -236,7 +236,7 @@ def _numbers_copies(window: exp.Window) -> bool:
 def _order_call(call: exp.Expr, keys: Sequence[str]) -> None:
     """Append to the ORDER BY inside a call. With DISTINCT only the values themselves can order it."""
     if isinstance(call, exp.AnyValue) and isinstance(call.parent, exp.IgnoreNulls):
-        call = call.parent  # sqlglot says of any_value what it does anyway
+        call = call.parent  # sqlglot adds to any_value what it does anyway
     around = call.parent
     text = written(call)
     distinct, order = call.find(exp.Distinct), call.find(exp.Order)

@@ -2,7 +2,7 @@
 
 What is evaluated again should be little: not the whole of all inputs, but the rows that share some
 columns with those that changed. A query that distributes over one choice of columns, one of each
-input (``distribution.py`` says when), and over another, distributes over both together, since each
+input (see ``distribution.py``), and over another, distributes over both together, since each
 part is an input like the whole was. So all choices that hold are taken::
 
     WITH RECURSIVE r AS (SELECT tenant, id FROM in0 WHERE parent IS NULL UNION ALL

@@ -6,7 +6,7 @@ that has those names with the same meaning and a key that is a part of the old o
 There is one kind of name whose meaning may change. The key of a UNION ALL lays the keys of its
 inputs over each other, so when the key of an input gets smaller (a LEFT JOIN became an INNER
 JOIN), the union's hidden key fields hold something else than before. Projections above pass them
-on, and are made anew; whatever else reads them by name (the order of a top-k) must not notice, so
+on, and are replaced; whatever else reads them by name (the order of a top-k) must not notice, so
 there the old input stays. Rules that make keys smaller therefore return the names that changed,
 with the relation: ``Rekeyed``.
 """
@@ -33,8 +33,8 @@ from everview.plan.relations import (
     Union,
     Unnest,
     Window,
+    distinguishes_sides,
     project,
-    tells_sides,
 )
 
 Rekeyed = tuple[Relation, frozenset[str]]
@@ -68,7 +68,7 @@ def rebuilt(node: Relation, inputs: Sequence[Rekeyed]) -> Rekeyed:
     if (
         isinstance(node, Join)
         and node.kind is JoinKind.FULL
-        and not tells_sides(relations[0], relations[1], node.marker)
+        and not distinguishes_sides(relations[0], relations[1], node.marker)
     ):
         return node, UNCHANGED
     changed = UNCHANGED.union(*(names for _, names in inputs))
