@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from everview.catalog import MAIN, ViewStatus
-from everview.client.validating import Validation, Verdict
+from everview.client.validating import Validation, ViewTrial
 from everview.errors import DamagedEntryError, DeadlineError, StalledError
 from everview.maintain import keeper, plans
 from everview.maintain.epochs import Epochs, streamed
@@ -37,7 +37,7 @@ EVERYTHING = os.environ.get("EVERVIEW_PROGRESS") == "all"
 SHARE = 113
 """Of so many combinations of a state, statements and work one is tried."""
 
-TRIED: dict[object, Verdict] = {}
+TRIED: dict[object, ViewTrial] = {}
 
 Change = Callable[[Kept], object]
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from everview.client.database import Database
     from everview.client.result import Result
-    from everview.client.snapshots import Snapshot
+    from everview.client.snapshot_handles import Snapshot
 
 
 def dump(
@@ -106,8 +106,8 @@ def _rows(db: Database, snapshot: Snapshot, name: str, query: str | None) -> tup
 
 
 def _write(stream: IO[bytes], options: FileOptions, result: Result, file: str, total: int | None) -> int:
+    from everview.cli.console import bar
     from everview.cli.files import write_rows
-    from everview.cli.progress import bar
     from everview.errors import InputError
 
     twice = next((name for name in result.names if result.names.count(name) > 1), None)

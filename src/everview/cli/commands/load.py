@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from everview.change.types import Type
     from everview.cli.files import FileRows
     from everview.client.database import Database
-    from everview.client.tables import TableHandle
+    from everview.client.table_handles import TableHandle
     from everview.errors import EverviewError
 
 BATCH = 100_000
@@ -105,7 +105,7 @@ def _format(file: str, form: Format | None) -> Format:
 
 
 def _load(db: Database, table: str, file: str, source: RowFile, size: int) -> int:
-    from everview.cli.progress import bar
+    from everview.cli.console import bar
     from everview.errors import InputError
 
     handle = db.table(table)

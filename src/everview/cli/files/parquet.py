@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 
 from everview.change.types import Kind, Type, parse_type
 from everview.cli.files import rebatched
-from everview.cli.files.arrow_types import sql_type
-from everview.cli.files.intervals import IN_FILES, from_file, to_parts
+from everview.cli.files.parquet_types import IN_FILES, from_file, sql_type, to_parts
 from everview.client.exported_arrow import NUMBERS, PARTS, PLAIN
 from everview.client.result import ResultColumn
 from everview.errors import DefinitionError, InputError
