@@ -21,7 +21,7 @@ from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
 from bench.rows import Missing, number, row_of, times
 from bench.workloads.filled import filled
 from bench.workloads.synthetic import UNIFORM, Skew, Stream, Zipf
-from everview.client.tables import TableHandle
+from everview.client.table_handles import TableHandle
 
 KEYS = 100_000
 GROUPS = 10_000

@@ -19,7 +19,7 @@ import pyarrow as pa
 import everview
 from bench.measure import best_of, seconds
 from everview.change.frontier import Frontier
-from everview.client.tables import TableHandle
+from everview.client.table_handles import TableHandle
 from everview.store.contract import BaseTable, Store
 from everview.store.embedded.environment import FULL_SIZE
 from everview.store.embedded.layout import ROW

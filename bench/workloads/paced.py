@@ -31,7 +31,7 @@ import everview
 from bench.workloads.synthetic import Stream
 from everview.change.frontier import Frontier
 from everview.cli.demo.children import Child
-from everview.client.tables import TableHandle
+from everview.client.table_handles import TableHandle
 from everview.errors import DeadlineError
 from everview.store.contract import Commit
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from everview.client.maintaining import Maintaining
     from everview.client.result import Result
     from everview.client.sessions import Session
-    from everview.client.snapshots import Snapshot
+    from everview.client.snapshot_handles import Snapshot
     from everview.client.status import Status
     from everview.client.subscriptions import Subscription, ViewChange
     from everview.errors import EverviewError
@@ -44,7 +44,7 @@ _HOMES = {
     "Result": "everview.client.result",
     "Schema": "everview.change.schema",
     "Session": "everview.client.sessions",
-    "Snapshot": "everview.client.snapshots",
+    "Snapshot": "everview.client.snapshot_handles",
     "Status": "everview.client.status",
     "Subscription": "everview.client.subscriptions",
     "Type": "everview.change.types",

@@ -16,7 +16,7 @@ import pytest
 import everview
 from everview.cli import app
 from everview.cli.commands import sql as sql_command
-from everview.cli.plain import plain
+from everview.cli.grid import plain
 from tests.cli.served import ROOT
 
 SHOP = """

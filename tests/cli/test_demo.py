@@ -21,7 +21,7 @@ from everview.cli.app import app
 from everview.cli.demo import shop
 from everview.cli.demo.children import Child, members
 from everview.cli.demo.ending import Ending, Interrupted
-from everview.cli.demo.outcome import Crash, Outcome, proven, told, verified
+from everview.cli.demo.outcome import Crash, DemoOutcome, proven, told, verified
 from everview.cli.demo.screen import Look, Screen
 from everview.cli.demo.story import Story
 from everview.errors import EverviewError
@@ -123,8 +123,8 @@ def filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[everview
         yield db
 
 
-def outcome(report: Report) -> Outcome:
-    return Outcome(1.0, 1, 1, Crash(1, True, 1.0, 1.0, 1), snapshots=3, disagreed=0, report=report)
+def outcome(report: Report) -> DemoOutcome:
+    return DemoOutcome(1.0, 1, 1, Crash(1, True, 1.0, 1.0, 1), snapshots=3, disagreed=0, report=report)
 
 
 def test_one_damaged_row_in_any_view_fails_the_demo(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import io
 import json
 import math
+import os
 import sys
 import uuid
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ import pytest
 
 import everview
 from everview.change.types import BIGINT, VARCHAR
-from everview.cli.files import Format, csv, reader, rebatched
+from everview.cli.files import Format, csv, open_rows, rebatched
 from tests.cli.conftest import Call
 from tests.cli.terminal import terminal
 
@@ -191,6 +191,32 @@ def test_several_files_and_batches(call: Call, db: everview.Database, store: Pat
     assert sum(db.store.log.latest().values()) - before == 9
 
 
+@pytest.mark.parametrize("name", ["t.tsv", "t.csv.gz", "t.csv.zst", "t.jsonl.gz"])
+def test_delimiters_and_compression_are_known_by_the_name(
+    call: Call, shop: everview.Database, store: Path, tmp_path: Path, name: str
+) -> None:
+    shop.sql("UPDATE orders SET customer = NULL WHERE id = 2")
+    assert call("dump", store, "orders", tmp_path / name).code == 0
+    written = (tmp_path / name).read_bytes()
+    assert (b"1\t10\t5.50\n" in written) == name.endswith(".tsv")
+    assert written.startswith(b"\x1f\x8b") == name.endswith(".gz")
+    shop.create_table("copy", shop.table("orders").schema)
+    assert call("load", store, "copy", tmp_path / name).code == 0
+    assert rows_of(shop, "copy") == rows_of(shop, "orders")
+
+
+def test_another_delimiter_and_a_pattern_of_files(
+    call: Call, shop: everview.Database, store: Path, tmp_path: Path
+) -> None:
+    words = ("--query", "SELECT id + 10 AS id, customer FROM orders", "--delimiter", ";")
+    assert call("dump", store, *words, tmp_path / "a.csv").code == 0
+    assert (tmp_path / "a.csv").read_text("utf-8") == "id;customer\n11;10\n12;20\n13;10\n"
+    (tmp_path / "b.csv").write_text("id;amount\n14;1.5\n", "utf-8")
+    said = call("load", store, "orders", tmp_path / "*.csv", "--delimiter", ";")
+    assert said.code == 0 and said.out.startswith("4 rows into orders") and shop.table("orders").count() == 7
+    assert call("load", store, "orders", tmp_path / "*.csv", "--delimiter", ";;").code == 2
+
+
 def test_batches_of_exactly_so_many_rows() -> None:
     parts = ((0, 5), (5, 0), (5, 1), (6, 6))
     given = [pa.table({"n": pa.array(range(start, start + count), pa.int64())}) for start, count in parts]
@@ -217,7 +243,7 @@ def test_tables_views_and_queries_to_standard_output(call: Call, shop: everview.
     assert call("dump", store, "totals", "-", "--format", "csv").out == "customer,total\n10,6.50\n20,7.00\n"
     assert call("dump", store, "large", "-", "--format", "csv").out == "id,customer,amount\n1,10,5.50\n2,20,7.00\n"
     said = call("dump", store, "--query", "SELECT max(id) AS last FROM orders", "-", "--format", "jsonl")
-    assert said.out == '{"last": 3}\n' and said.err == ""
+    assert said.out == '{"last":3}\n' and said.err == ""
     shop.sql("CREATE TABLE one (x VARCHAR); INSERT INTO one VALUES (NULL), (''), ('a')")
     assert sorted(call("dump", store, "one", "-", "--format", "csv").out.splitlines()) == ["", '""', "a", "x"]
 
@@ -255,7 +281,7 @@ def test_dump_with_what_makes_no_sense(call: Call, store: Path, words: tuple[str
         ("a.csv", "id,amount\n1,1.005\n", "a.csv, row 1, column amount: '1.005' is not a value of DECIMAL(10,2)"),
         ("a.csv", "id\n1\n4.6\n", "a.csv, row 2, column id: '4.6' is not a value of BIGINT"),
         ("a.csv", "id,amount\n1,2\n,3\n", "a.csv, row 2: table orders"),
-        ("a.csv", "id,amount\n1,2\n2,3,4\n", "a.csv, row 2 has 3 fields, and the first line names 2"),
+        ("a.csv", "id,amount\n1,2\n2,3,4\n", "a.csv, line 3 has 3 fields, and the first line names 2"),
         ("a.csv", "id,price\n1,2\n", "a.csv has a column price, and table orders has none"),
         ("a.csv", "id,id\n1,2\n", "two columns with the name 'id'"),
         ("a.csv", "", "a.csv is empty"),
@@ -284,7 +310,7 @@ def test_what_does_not_fit_is_named(
 def test_a_row_of_csv_that_is_too_long(
     call: Call, shop: everview.Database, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv, "BLOCK", 1000)
+    monkeypatch.setattr(csv, "LONGEST", 1000)
     rows = [f"{at},10" for at in range(100)] + [f'"{" " * 5000}7",10']
     (tmp_path / "a.csv").write_text("\n".join(["id,customer", *rows]), "utf-8")
     said = call("load", store, "orders", tmp_path / "a.csv")
@@ -306,9 +332,25 @@ def test_batches_before_the_one_that_fails_are_there(
 
 def test_standard_input(call: Call, shop: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for form, text in (("csv", 'id,amount\r\n7,"7.5"\r\n'), ("jsonl", '{"id": 8, "amount": 8.25}')):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        assert call("load", store, "orders", "-", "--format", form).code == 0
+        source, target = os.pipe()
+        os.write(target, text.encode())
+        os.close(target)
+        with os.fdopen(source, encoding="utf-8") as stream:
+            monkeypatch.setattr(sys, "stdin", stream)
+            assert call("load", store, "orders", "-", "--format", form).code == 0
     assert shop.sql("SELECT amount FROM orders WHERE id > 6").rows() == [(Decimal("7.50"),), (Decimal("8.25"),)]
+
+
+def test_standard_input_that_is_a_file(
+    call: Call, shop: everview.Database, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.csv").write_text("id\n7\n8\n", "utf-8")
+    with (tmp_path / "a.csv").open(encoding="utf-8") as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert call("load", store, "orders", "-", "--format", "csv").code == 0
+        said = call("load", store, "orders", "-", "--format", "csv")
+    assert said.code == 1 and "beginning was read already" in said.err
+    assert shop.table("orders").count() == 5
 
 
 def test_a_table_that_is_there_keeps_its_key(call: Call, shop: everview.Database, store: Path, tmp_path: Path) -> None:
@@ -334,7 +376,7 @@ def test_load_with_what_makes_no_sense(call: Call, store: Path, words: tuple[str
 def test_a_file_is_read_as_far_as_its_rows_are_needed(
     tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(csv, "BLOCK", 20_000)
+    monkeypatch.setattr(csv, "LONGEST", 20_000)
     file = tmp_path / f"large.{form}"
     count = 100_000
     if form == "parquet":
@@ -343,7 +385,7 @@ def test_a_file_is_read_as_far_as_its_rows_are_needed(
         file.write_text("id,t\n" + "".join(f"{at},{'x' * 80}\n" for at in range(count)), "utf-8")
     else:
         file.write_text("".join(f'{{"id": {at}, "t": "{"x" * 80}"}}\n' for at in range(count)), "utf-8")
-    source = reader(str(file), Format(form))
+    source = open_rows(str(file), Format(form))
     try:
         first = next(source.batches({"id": BIGINT, "t": VARCHAR}, 1000))
         assert len(first) == 1000 and source.size is not None and 0 < source.done() < source.size / 2

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import everview
-from everview.client.validating import Validation, Verdict
+from everview.client.validating import Validation, ViewTrial
 from everview.errors import EverviewError
 from everview.operators.evaluation import Evaluated, Evaluator, Typed
 
@@ -24,7 +24,7 @@ def breaking(monkeypatch: pytest.MonkeyPatch) -> None:
         return compute(self, expressions, rows)
 
     monkeypatch.setattr(Evaluator, "columns", broken)
-    monkeypatch.setattr(Validation, "of", lambda *_: Verdict(1, 1))  # it did not show when the view was tried
+    monkeypatch.setattr(Validation, "of", lambda *_: ViewTrial(1, 1))  # it did not show when the view was tried
 
 
 GOOD = "CREATE MATERIALIZED VIEW good AS SELECT id, amount * 2 AS twice FROM orders"

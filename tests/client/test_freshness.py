@@ -11,7 +11,7 @@ import pytest
 
 import everview
 from everview.client import freshness
-from everview.client.views import ViewReader
+from everview.client.view_handles import ViewReader
 from everview.errors import DeadlineError, InputError
 from everview.maintain.coordination import asked
 from everview.maintain.pending import Laid

@@ -76,6 +76,12 @@ def test_a_result_shows_itself_as_a_table() -> None:
     assert repr(Result.of([ResultColumn("plan", VARCHAR)], [["one\n  two"]])) == "plan\n----\none\n  two\n1 row"
 
 
+def test_wide_characters_take_two_places() -> None:
+    columns = [ResultColumn("name", VARCHAR), ResultColumn("n", BIGINT)]
+    lines = repr(Result.of(columns, [("日本語", 1), ("ab", 20)])).splitlines()
+    assert lines == ["name     n", "------  --", "日本語   1", "ab      20", "2 rows"]
+
+
 def test_an_empty_result_shows_its_columns(db: everview.Database) -> None:
     db.create_table("empty", {"id": "INTEGER", "text": "VARCHAR"}, key=["id"])
     for query in ("SELECT * FROM empty", "SELECT id, text FROM empty WHERE id = 7"):

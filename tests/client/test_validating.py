@@ -104,7 +104,7 @@ def test_a_family_is_tried_once(db: everview.Database, monkeypatch: pytest.Monke
     tried: list[CompiledView] = []
     real = validating._tried
 
-    def noted(question: object, compiled: CompiledView, rows: Mapping[str, pa.Table]) -> validating.Verdict:
+    def noted(question: object, compiled: CompiledView, rows: Mapping[str, pa.Table]) -> validating.ViewTrial:
         tried.append(compiled)
         return real(question, compiled, rows)  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from everview.client.database import Database
 from everview.client.database import open as open_database
-from everview.client.snapshots import Snapshot
+from everview.client.snapshot_handles import Snapshot
 
 ACCOUNTS = 40
 EACH = 100

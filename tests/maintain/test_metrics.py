@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from everview.errors import StoreError
+from everview.maintain.epoch_sums import EpochSums, ViewSums
 from everview.maintain.epochs import Done, Epochs
 from everview.maintain.executor import Executor
 from everview.maintain.figures import EpochFigures, Totals
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.metrics import FIGURES, SLOTS, Timing
 from everview.maintain.staleness import FADING, Pace, max_throughput, staleness
-from everview.maintain.sums import Sums, ViewSums
 from everview.maintain.tasks import EpochTask
 from everview.store.contract import Begun, Snapshot
 from tests.maintain.kept import Kept, kept
@@ -36,7 +36,7 @@ def last(k: Kept, limit: int = SLOTS, group: str = "main") -> list[EpochFigures]
     return k.maintainer.epochs.metrics.last(k.store.views, group, limit)
 
 
-def sums(k: Kept, group: str = "main") -> Sums:
+def sums(k: Kept, group: str = "main") -> EpochSums:
     found = k.maintainer.epochs.metrics.sums(k.store.views, group)
     assert found is not None
     return found
@@ -350,7 +350,7 @@ def test_a_pace_is_the_line_through_the_last_epochs() -> None:
 def test_records_come_back_as_they_were() -> None:
     views = ViewSums().after({"a": (1, 2, 3), "b": (0, 0, 1)}, 7).after({"b": (5, 0, 0), "c": (1, 0, 0)}, 9)
     totals = replace(Totals(), epochs=3, operations=1 << 60, pace=Pace().after(10, 2, 0.5))
-    again = Sums.from_bytes(Sums(totals, views.of(["a", "b"], "f" * 32)).to_bytes())
+    again = EpochSums.from_bytes(EpochSums(totals, views.of(["a", "b"], "f" * 32)).to_bytes())
     assert again.totals == totals
     assert again.views.plan == "f" * 32
     assert [again.views[name].updates for name in "abc"] == [(1, 2, 3), (5, 0, 1), (0, 0, 0)]

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from everview.catalog import MAIN, ViewStatus
-from everview.client.validating import Validation, Verdict
+from everview.client.validating import Validation, ViewTrial
 from everview.errors import DamagedEntryError, DeadlineError, EverviewError, StalledError
 from everview.maintain import plans
 from everview.maintain.epochs import Epochs, streamed
@@ -35,7 +35,7 @@ EVERYTHING = os.environ.get("EVERVIEW_PROGRESS") == "all"
 SHARE = 113
 """Of so many combinations of a state, statements and work one is tried."""
 
-TRIED: dict[object, Verdict] = {}
+TRIED: dict[object, ViewTrial] = {}
 
 Change = Callable[[Kept], object]
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from everview.catalog import MAIN, IndexDefinition, NamedQuery, ViewDefinition, ViewStatus
 from everview.client.database import Database
 from everview.client.database import open as open_database
-from everview.client.snapshots import Snapshot
+from everview.client.snapshot_handles import Snapshot
 from everview.maintain.table_chunks import rows_at
 from everview.maintain.tasks import Chunk
 from everview.store.contract import Commit, Row

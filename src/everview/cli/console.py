@@ -1,19 +1,24 @@
 """Where commands print.
 
 What was asked for goes to standard output, what went wrong and what a user should know
-beside it to standard error, in colours where that is a terminal.
+beside it to standard error, in colours and with a bar for what takes a while where that is a terminal.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from everview.errors import EverviewError
+
+
+Advance: TypeAlias = Callable[[int, int], None]
+"""Called with the amount that is done, and with the number of rows."""
 
 
 def console(stream: TextIO | None = None) -> Console:
@@ -32,3 +37,26 @@ def show_error(error: EverviewError) -> None:
     """What went wrong, why, and what to do; nothing where nobody can read it."""
     with contextlib.suppress(OSError):
         console(sys.stderr).print(f"error: {error}", style="red")
+
+
+@contextlib.contextmanager
+def bar(title: str, total: int | None) -> Iterator[Advance]:
+    """A bar that is gone at the end."""
+    if not sys.stderr.isatty():
+        yield lambda done, rows: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %" if total else ""),
+        TextColumn("{task.fields[rows]:,} rows"),
+        TimeElapsedColumn(),
+        console=Console(file=sys.stderr, emoji=False),
+        transient=True,
+    ) as progress:
+        task = progress.add_task(title, total=total or None, rows=0)
+        yield lambda done, rows: progress.update(task, completed=done, rows=rows)

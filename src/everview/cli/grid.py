@@ -13,13 +13,14 @@ then the last columns go. Numbers are shown whole or not at all. Below the table
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import TYPE_CHECKING
-
-from everview.cli.plain import plain
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -159,3 +160,28 @@ def printable(text: str) -> str:
     return "".join(
         char if char.isprintable() else chr(0x2400 + ord(char)) if ord(char) < 0x20 else "�" for char in text
     )
+
+
+def plain(value: object) -> object:
+    """A value as JSON has it: exact numbers, times and bytes as text."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {_key(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    return str(value)
+
+
+def _key(value: object) -> str:
+    """A key of a map as text."""
+    found = plain(value)
+    return found if isinstance(found, str) else json.dumps(found)

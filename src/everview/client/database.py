@@ -41,15 +41,15 @@ from everview.check.states import verify_states
 from everview.check.verify import SAMPLES, chosen, verify
 from everview.client.freshness import Asked, Freshness
 from everview.client.maintaining import Maintaining
-from everview.client.reading import Context
+from everview.client.reading import SessionContext
 from everview.client.result import Result
 from everview.client.sessions import FreshVersions, Session
-from everview.client.snapshots import Snapshot
+from everview.client.snapshot_handles import Snapshot
 from everview.client.statements import execute
 from everview.client.status import Status, status
-from everview.client.tables import BatchHandle, TableHandle
+from everview.client.table_handles import BatchHandle, TableHandle
 from everview.client.verifying import KeptViews
-from everview.client.views import ViewHandle
+from everview.client.view_handles import ViewHandle
 from everview.errors import DefinitionError, InputError
 from everview.sql.parameters import Values
 from everview.store.contract import Store, Table, Topology
@@ -116,7 +116,7 @@ class Database:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.catalog = Catalog(store.metadata, store.views)
-        self._context = Context(store, self.catalog, self._clean_up)
+        self._context = SessionContext(store, self.catalog, self._clean_up)
         self._freshness = Freshness(self._context.views)
 
     def sql(

@@ -23,7 +23,6 @@ from typing import TypeAlias
 
 from everview.catalog import Catalog, Draft, GroupKind, IndexDefinition, Maintained, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
-from everview.client.groups import leave_group
 from everview.errors import DamagedEntryError, EverviewError, LeaseTakenError
 from everview.maintain import Maintainer
 from everview.maintain.coordination import ask
@@ -200,3 +199,12 @@ def _unbuilt(found: Maintained, error: Exception) -> EverviewError:
         detail=f"{type(error).__name__}: {error}",
         hint="nothing of it is left; write the query otherwise, and report this: it should have been refused before",
     )
+
+
+def leave_group(draft: Draft, view: ViewDefinition) -> None:
+    """Drop the group that a lazy view had for itself, unless another view has come into it."""
+    group = draft.group(view.group)
+    own = group.kind is GroupKind.LAZY and group.name.startswith(f"{GroupKind.LAZY}-")
+    indexes = [index for index in draft.indexes() if index.group == group.name]
+    if own and not indexes and not draft.views(group.name):
+        draft.drop_group(group.name)

@@ -18,14 +18,14 @@ from everview.catalog.compiling import compiled_index, compiled_view
 from everview.catalog.namespace import CatalogNames
 from everview.change.schema import RESERVED
 from everview.change.types import Type
-from everview.client.evaluation import Answer, Connections, Source
+from everview.client.answers import Answer, AnswerSource, Connections
 from everview.client.known_views import KnownViews
 from everview.client.lookups import Lookup, lookup
 from everview.client.maintenance import Maintenance
 from everview.client.result import ResultColumn
 from everview.client.system_tables import SYSTEM_RELATIONS, system_source
-from everview.client.tables import shown
-from everview.client.validating import Validation, Verdict
+from everview.client.table_handles import shown
+from everview.client.validating import Validation, ViewTrial
 from everview.client.view_rows import ViewRows
 from everview.plan.compile import CompiledView
 from everview.sql.as_of import refuse_endless_join
@@ -41,14 +41,14 @@ SAMPLED = 20
 
 
 @dataclass
-class Settings:
+class SessionSettings:
     """What SET sets, for the statements that follow."""
 
     dialect: str = DEFAULT
     on_reevaluation: str = "notice"
 
 
-class Versions(Protocol):
+class VersionChoice(Protocol):
     """Decides which version of the store a statement reads."""
 
     def opened(self, trees: Sequence[exp.Expr]) -> tuple[Snapshot, Definitions]:
@@ -59,18 +59,18 @@ class Versions(Protocol):
 
 
 @dataclass
-class Context:
+class SessionContext:
     """What statements are executed with."""
 
     store: Store
     catalog: Catalog
     clean_up: Callable[[], None]
     """Removes the rows of what was dropped."""
-    settings: Settings = field(default_factory=Settings)
+    settings: SessionSettings = field(default_factory=SessionSettings)
     connections: Connections = field(default_factory=Connections)
     maintenance: Maintenance = field(init=False)
     views: KnownViews = field(init=False)
-    versions: Versions | None = None
+    versions: VersionChoice | None = None
     """None: the store as it is."""
     wrote: Callable[[], None] = field(default=lambda: None)
     """Called after every statement that wrote rows."""
@@ -103,7 +103,9 @@ class Context:
                 self._compiled[identity] = compiled_index(found, definitions)
         return self._compiled[identity]
 
-    def validated(self, statement: CreateMaterializedView, compiled: CompiledView, definitions: Definitions) -> Verdict:
+    def validated(
+        self, statement: CreateMaterializedView, compiled: CompiledView, definitions: Definitions
+    ) -> ViewTrial:
         """What comes of trying a view's plan on some rows of what it reads, and on others."""
         names = CatalogNames(definitions)
         return self._validation.of(statement, compiled, names, lambda: self._some_rows(compiled, definitions))
@@ -138,7 +140,7 @@ class Context:
         its tables, the hidden key is there too. ``around`` is the text to put it in."""
         refuse_endless_join(tree, "")
         query = tree.copy() if target is None else tree
-        sources: dict[str, Source] = {}
+        sources: dict[str, AnswerSource] = {}
         for table in list(query.find_all(exp.Table)):
             if table.name in SYSTEM_RELATIONS:
                 name = f"{SOURCE}{len(sources)}"
@@ -160,7 +162,7 @@ class Context:
 
     def answer_in_words(self, query: Worded, definitions: Definitions, snapshot: Snapshot) -> Answer:
         """Evaluate the user's own words over the tables and views of a snapshot."""
-        sources: dict[str, Source] = {}
+        sources: dict[str, AnswerSource] = {}
         given: dict[str, str] = {}
         for number, relation in enumerate(query.uses):
             name = f"{SOURCE}{number}"
@@ -174,14 +176,14 @@ class Context:
             given[relation.name] = f"SELECT * FROM {name}"
         return Answer(self.connections, query.over(given), result_columns(query.columns), sources)
 
-    def _view_source(self, view: ViewDefinition, snapshot: Snapshot, table: exp.Table) -> Source:
+    def _view_source(self, view: ViewDefinition, snapshot: Snapshot, table: exp.Table) -> AnswerSource:
         kinds = {column.name: column.type for column in view.columns}
         asked = lookup(table, [(name, kinds[name]) for name in view.key])
         prefixes = None if asked is None else asked.prefixes
         schema = pa.schema([pa.field(column.name, column.type.arrow) for column in view.columns])
         epoch = snapshot.committed(view.group).epoch
         rows = self.views.at(view, epoch) if self.versions is None else self.versions.rows(view, snapshot)
-        return Source(schema, lambda: rows.matching(snapshot, epoch, prefixes))
+        return AnswerSource(schema, lambda: rows.matching(snapshot, epoch, prefixes))
 
 
 def result_columns(columns: Sequence[tuple[str, Type]]) -> tuple[ResultColumn, ...]:
@@ -199,15 +201,15 @@ def _is_with_name(table: exp.Table) -> bool:
     return False
 
 
-def _table_source(table: Table, reader: TableReader, node: exp.Table, *, hidden: bool) -> Source:
+def _table_source(table: Table, reader: TableReader, node: exp.Table, *, hidden: bool) -> AnswerSource:
     schema = table.schema
     asked = None if schema.hidden_key else lookup(node, [(part.name, part.type) for part in schema.key_parts])
     if not schema.hidden_key:
-        return Source(schema.arrow, lambda: _rows(reader, asked))
+        return AnswerSource(schema.arrow, lambda: _rows(reader, asked))
     if hidden:
-        return Source(schema.arrow, reader.scan)
+        return AnswerSource(schema.arrow, reader.scan)
     seen = pa.schema([schema.arrow.field(column.name) for column in schema.shown])
-    return Source(seen, lambda: map(shown, reader.scan()))
+    return AnswerSource(seen, lambda: map(shown, reader.scan()))
 
 
 def _rows(reader: TableReader, asked: Lookup | None) -> Iterator[pa.RecordBatch]:

@@ -22,6 +22,7 @@ read again and a large one is never held whole.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -222,16 +223,7 @@ class Result:
             yield from (self.names[0], "-" * len(self.names[0]))  # texts of several lines stay as they are
             yield from ("NULL" if text is None else text for (text,) in rows)
             return
-        cells = [list(self.names), *([_shown(value) for value in row] for row in rows)]
-        widths = [max(len(row[at]) for row in cells) for at in range(len(self.columns))]
-        right = [c.type.kind in INTEGERS or c.type.kind in FLOATS or c.type.kind is Kind.DECIMAL for c in self.columns]
-        cells.insert(1, ["-" * width for width in widths])
-        for row in cells:
-            parts = [
-                cell.rjust(width) if number else cell.ljust(width)
-                for cell, width, number in zip(row, widths, right, strict=True)
-            ]
-            yield "  ".join(parts).rstrip()
+        yield from _drawn(self.columns, [[_shown(value) for value in row] for row in rows])
 
     def _total(self, seen: int) -> str:
         if self._close is None:
@@ -239,7 +231,31 @@ class Result:
         return f"more than {SHOWN} rows"
 
 
+def _drawn(columns: Sequence[ResultColumn], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table, as wide as its values."""
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
+    for column in columns:
+        kind = column.type.kind
+        number = kind in INTEGERS or kind in FLOATS or kind is Kind.DECIMAL
+        table.add_column(justify="right" if number else "left", no_wrap=True)
+    lines = [[column.name for column in columns], *rows]
+    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+    for line in (lines[0], ["-" * width for width in widths], *rows):
+        table.add_row(*map(Text, line))
+    out = Console(file=io.StringIO(), width=sum(widths) + 2 * len(widths), color_system=None, legacy_windows=False)
+    with out.capture() as captured:
+        out.print(table)
+    return (line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
+
+
 def _shown(value: object) -> str:
+    from rich.cells import cell_len, set_cell_size
+
     text = "NULL" if value is None else str(value)
     text = "".join(char if char.isprintable() else "·" for char in text)
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+    return text if cell_len(text) <= _WIDEST else set_cell_size(text, _WIDEST - 1) + "…"

@@ -43,13 +43,13 @@ from everview.boundary import fast, public
 from everview.catalog import Definitions, ViewDefinition
 from everview.change.frontier import Frontier
 from everview.client.freshness import Asked, Freshness
-from everview.client.reading import Context, views_in
+from everview.client.reading import SessionContext, views_in
 from everview.client.result import Result
-from everview.client.snapshots import opened
+from everview.client.snapshot_handles import opened
 from everview.client.statements import execute
-from everview.client.tables import BatchHandle, TableHandle
+from everview.client.table_handles import BatchHandle, TableHandle
+from everview.client.view_handles import ViewHandle, ViewReader, scanned
 from everview.client.view_rows import ViewRows
-from everview.client.views import ViewHandle, ViewReader, scanned
 from everview.errors import InputError
 from everview.sql.parameters import Values
 from everview.store import contract
@@ -61,7 +61,7 @@ class Session:
     """What one client does, one thing after another. May be used by several threads; then each sees
     what any of them has written and seen."""
 
-    def __init__(self, context: Context, freshness: Freshness, token: str | None = None) -> None:
+    def __init__(self, context: SessionContext, freshness: Freshness, token: str | None = None) -> None:
         self._context = context
         self._freshness = freshness
         self._lock = threading.Lock()
@@ -139,7 +139,9 @@ class Session:
 class FreshVersions:
     """Versions of the store in which the views that a statement reads are as fresh as asked for."""
 
-    def __init__(self, context: Context, freshness: Freshness, asked: Asked, session: Session | None = None) -> None:
+    def __init__(
+        self, context: SessionContext, freshness: Freshness, asked: Asked, session: Session | None = None
+    ) -> None:
         self._context = context
         self._freshness = freshness
         self._asked = asked
@@ -168,7 +170,7 @@ class FreshVersions:
 class SessionTable(TableHandle):
     """A table whose writes a session remembers."""
 
-    def __init__(self, session: Session, context: Context, name: str) -> None:
+    def __init__(self, session: Session, context: SessionContext, name: str) -> None:
         super().__init__(context.store, context.catalog, name)
         self._session = session
 

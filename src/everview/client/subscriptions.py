@@ -48,7 +48,7 @@ from everview.operators.flow import empty, repeated, weighted
 from everview.store.contract import Commit, Snapshot
 
 if TYPE_CHECKING:
-    from everview.client.views import ViewHandle
+    from everview.client.view_handles import ViewHandle
 
 POLL = 0.005
 WINDOW = 16

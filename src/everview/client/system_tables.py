@@ -22,7 +22,7 @@ from everview.catalog import Definitions, ViewDefinition
 from everview.catalog.namespace import CatalogNames
 from everview.change.schema import Column
 from everview.change.types import BIGINT, DOUBLE, INTEGER, TIMESTAMPTZ, VARCHAR, Type
-from everview.client.evaluation import Source
+from everview.client.answers import AnswerSource
 from everview.maintain.figures import EpochFigures
 from everview.maintain.metrics import Metrics
 from everview.maintain.staleness import max_throughput
@@ -209,7 +209,7 @@ class SystemNames(CatalogNames):
         return SYSTEM_RELATIONS.get(name) or super().find(name)
 
 
-def system_source(name: str, metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> Source:
+def system_source(name: str, metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> AnswerSource:
     """The rows of one of the tables."""
     table = next(one for one in SYSTEM_TABLES if system_name(one) == name)
     schema = pa.schema([pa.field(column, kind.arrow) for column, kind in COLUMNS[table].items()])
@@ -220,7 +220,7 @@ def system_source(name: str, metrics: Metrics, definitions: Definitions, snapsho
         arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    return Source(schema, scan)
+    return AnswerSource(schema, scan)
 
 
 def _remembered(metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> Iterator[tuple[str, EpochFigures]]:

@@ -53,7 +53,7 @@ _KNOWN = 1000
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ViewTrial:
     """What came of trying a view."""
 
     rows: int = 0
@@ -73,7 +73,7 @@ class Verdict:
 class Validation:
     """Tries views, each family once."""
 
-    _known: dict[object, Verdict] = field(default_factory=dict)
+    _known: dict[object, ViewTrial] = field(default_factory=dict)
 
     def of(
         self,
@@ -81,7 +81,7 @@ class Validation:
         compiled: CompiledView,
         names: Namespace,
         real: Callable[[], Mapping[str, pa.Table]],
-    ) -> Verdict:
+    ) -> ViewTrial:
         """Try a view that has a plan. ``real`` gives some rows of what it reads, by name."""
         text = view.words.text if view.words is not None else compiled.meaning
         family = (compiled.input.template[0], shape(text), compiled.sources)
@@ -145,8 +145,8 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _tried(question: _Question, compiled: CompiledView, real: Mapping[str, pa.Table]) -> Verdict:
-    found = Verdict()
+def _tried(question: _Question, compiled: CompiledView, real: Mapping[str, pa.Table]) -> ViewTrial:
+    found = ViewTrial()
     patience = _Patience()
     for level in LEVELS:
         # The words may have no answer over the table's own rows: at last they are tried without them.
@@ -181,7 +181,7 @@ class _History:
     patience: _Patience
     rounds: int = 0
 
-    def played(self) -> Verdict:
+    def played(self) -> ViewTrial:
         """Round by round, as far as the words have an answer: DuckDB is asked first, within bounds, so that no
         plan is run over rows that no one could evaluate."""
         trial = Trial(self.compiled.input)
@@ -194,8 +194,8 @@ class _History:
                 break
             difference = self._compared(trial, one, expected)
             if difference:
-                return Verdict(self.sample.rows, self.rounds, difference)
-        return Verdict(self.sample.rows, self.rounds)
+                return ViewTrial(self.sample.rows, self.rounds, difference)
+        return ViewTrial(self.sample.rows, self.rounds)
 
     def _compared(self, trial: Trial, one: Round, expected: pa.Table) -> str:
         try:

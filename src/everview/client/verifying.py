@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from everview.catalog import Definitions, Maintained
-from everview.client.reading import Context
-from everview.client.snapshots import opened
+from everview.client.reading import SessionContext
+from everview.client.snapshot_handles import opened
 from everview.errors import SnapshotExpiredError
 from everview.maintain.quarantine import DAMAGED, set_aside
 from everview.operators.view import StoredView
@@ -47,7 +47,7 @@ class ShownRows:
 class KeptViews:
     """The views of a database: :class:`everview.check.verify.ShownViews`."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SessionContext) -> None:
         self._context = context
 
     @property

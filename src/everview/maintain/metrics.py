@@ -11,7 +11,7 @@ the group with as many slots as epochs are remembered, so they are there exactly
     t             the sums over all epochs since the group's first, and of each view the rows inserted,
                   updated and deleted since it was created
 
-Sums are those as of the last epoch plus this one's, like any other state: an epoch that is tried twice is
+EpochSums are those as of the last epoch plus this one's, like any other state: an epoch that is tried twice is
 counted once. Two attempts may measure different times; the one that commits is the one that is kept.
 
 Nothing here changes a document after a group's first epoch, so nobody who watches the catalog is
@@ -35,10 +35,10 @@ import pyarrow as pa
 
 from everview.catalog import Catalog, Draft
 from everview.maintain.builds import builds_of
+from everview.maintain.epoch_sums import EpochSums, ViewSums
 from everview.maintain.figures import NAMED, EpochFigures, StageFigures, Totals
 from everview.maintain.plans import BUILDS, GROUPS, Plans
 from everview.maintain.staleness import Pace, staleness
-from everview.maintain.sums import Sums, ViewSums
 from everview.maintain.tasks import EpochTask
 from everview.operators.runner import Outcome
 from everview.operators.tally import Taken, Tally, Three
@@ -85,13 +85,13 @@ class Metrics:
         views = self.store.views
         sums_key, slot = self._key(b"t"), self._slot(self._epochs.get(begun.group, 0))
         known = [views.get(table, key, begun.epoch - 1) for key in (sums_key, slot)]
-        sums = Sums.from_bytes(known[0])
+        sums = EpochSums.from_bytes(known[0])
         changed = outcome.tally.updates.by_view(self.plans.load(task.plan).views)
         figures, usual = self._figures(begun, task, outcome, timing, sums.totals, changed)
         held = (
             sums.views if task.adopted is None else sums.views.adopted(self._of_build(task.adopted.group), begun.epoch)
         )
-        again = Sums(sums.totals.after(figures, pace=usual), self._pruned(held, task).after(changed, begun.epoch))
+        again = EpochSums(sums.totals.after(figures, pace=usual), self._pruned(held, task).after(changed, begun.epoch))
         previous = pa.array(known, BINARY)
         if slot != self._slot(sums.totals.epochs):  # somebody else has done epochs of the group
             slot, previous = self._slot(sums.totals.epochs), None
@@ -198,11 +198,11 @@ class Metrics:
 
     # -------------------------------------------------------------- reading
 
-    def sums(self, reader: StateReader, group: str) -> Sums | None:
+    def sums(self, reader: StateReader, group: str) -> EpochSums | None:
         """The sums over all epochs; None where there are no figures."""
         table = self.table(group)
         found = None if table is None else reader.get(table, self._key(b"t"), reader.committed(group).epoch)
-        return None if found is None else Sums.from_bytes(found)
+        return None if found is None else EpochSums.from_bytes(found)
 
     def last(self, reader: StateReader, group: str, limit: int = SLOTS) -> list[EpochFigures]:
         """The last epochs, the newest at the end."""

@@ -17,7 +17,8 @@ No setting changes what an expression means:
 | the rest | nothing outside is read, written, installed, loaded, or found among Python's variables |
 
 No other place connects to DuckDB, and no connection can be set otherwise once it is made: stored definitions are
-evaluated here too, and a store may come from somebody else.
+evaluated here too, and a store may come from somebody else. A file that a user loads or dumps has a connection of
+its own, which opens that file and no other (:func:`connect_to_file`).
 
 What another dialect means by the same words is written into the text (:mod:`everview.sql.dialects`).
 
@@ -66,6 +67,16 @@ def connect(spill: Path | None = None, **more: Setting) -> duckdb.DuckDBPyConnec
     directory = _spill_directory() if spill is None else str(spill)
     connection = duckdb.connect(":memory:", config={**SETTINGS, "temp_directory": directory, **more})
     connection.execute(FIXED)
+    return connection
+
+
+def connect_to_file(file: str) -> duckdb.DuckDBPyConnection:
+    """A connection that opens one file, which the user has named, and no other."""
+    connection = duckdb.connect(
+        ":memory:", config={**SETTINGS, "temp_directory": _spill_directory(), "enable_external_access": True}
+    )
+    allowed = file.replace("'", "''")
+    connection.execute(f"SET allowed_paths = ['{allowed}']; SET enable_external_access = false; {FIXED}")
     return connection
 
 

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
 from everview.cli.console import console, counted
-from everview.cli.files import Format, format_of
+from everview.cli.files import FileOptions, Format, compression_of, delimiter_of, format_of
 from everview.cli.files.output import is_standard_output, written
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from everview.client.database import Database
     from everview.client.result import Result
-    from everview.client.snapshots import Snapshot
+    from everview.client.snapshot_handles import Snapshot
 
 
 def dump(
@@ -29,7 +32,7 @@ def dump(
         list[str],
         typer.Argument(
             metavar="[TABLE|VIEW] FILE",
-            help="What to dump, unless --query says so, and the file; - is standard output.",
+            help="What to dump, unless --query is given, and the file; - is standard output.",
             show_default=False,
         ),
     ],
@@ -37,7 +40,11 @@ def dump(
         str | None, typer.Option(metavar="SELECT...", help="Dump the rows of a query.", show_default=False)
     ] = None,
     form: Annotated[
-        Format | None, typer.Option("--format", help="What the file is to be.", show_default="what its name says")
+        Format | None, typer.Option("--format", help="What the file is to be.", show_default="by its name")
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(metavar=";", help="What separates the fields of CSV.", show_default="a comma; a tab in .tsv"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="What was dumped as JSON.")] = False,
 ) -> None:
@@ -52,7 +59,12 @@ def dump(
     file = operands[-1]
     known = form or format_of(file)
     if known is None:
-        raise typer.BadParameter(f"the name of {file} does not say what it is: add --format parquet, csv or jsonl")
+        raise typer.BadParameter(
+            f"the name of {file} has no ending that stands for a format: add --format parquet, csv or jsonl"
+        )
+    if delimiter is not None and len(delimiter) != 1:
+        raise typer.BadParameter("--delimiter is one character")
+    options = FileOptions(known, delimiter or delimiter_of(file), compression_of(file))
     to_output = is_standard_output(file)
     if to_output and known is Format.PARQUET:
         raise typer.BadParameter("Parquet is not written to standard output: give a file")
@@ -64,7 +76,7 @@ def dump(
     with open_database(path, create=False) as db, db.snapshot() as snapshot:
         result, total = _rows(db, snapshot, operands[0], query)
         with result, written(file) as (stream, name):
-            rows = _write(stream, known, result, file, total)
+            rows = _write(stream, options, result, file, total)
     seconds = time.monotonic() - began
     if as_json:
         print(json.dumps({"file": name, "rows": rows, "seconds": round(seconds, 3)}))
@@ -93,20 +105,23 @@ def _rows(db: Database, snapshot: Snapshot, name: str, query: str | None) -> tup
     raise unknown("table or view", name, definitions.names())
 
 
-def _write(stream: IO[bytes], form: Format, result: Result, file: str, total: int | None) -> int:
-    from everview.cli.files import writer
-    from everview.cli.progress import bar
+def _write(stream: IO[bytes], options: FileOptions, result: Result, file: str, total: int | None) -> int:
+    from everview.cli.console import bar
+    from everview.cli.files import write_rows
     from everview.errors import InputError
 
     twice = next((name for name in result.names if result.names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"two columns have the name {twice!r}", hint="give them names of their own with AS")
     rows = 0
-    out = writer(stream, form, result.columns)
-    with bar(file, total) as advance:
+
+    def counted_batches() -> Iterator[pa.RecordBatch]:
+        nonlocal rows
         for batch in result.stored_batches():
-            out.write(batch)
+            yield batch
             rows += len(batch)
             advance(rows, rows)
-    out.close()
+
+    with bar(file, total) as advance:
+        write_rows(stream, options, result.columns, counted_batches())
     return rows

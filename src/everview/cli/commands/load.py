@@ -1,7 +1,7 @@
 """``everview load``: rows of files into a table.
 
-Rows are put batch by batch, each batch is there as a whole or not at all, and what does not fit
-is told with its file, row and column.
+Rows are put batch by batch, each batch is there as a whole or not at all, and a value that does not fit
+is reported with its file, row and column.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from everview.cli.console import console, counted
-from everview.cli.files import STREAM, Format, Reader, format_of
+from everview.cli.files import STREAM, Format, RowFile, format_of, open_rows
 
 if TYPE_CHECKING:
     from everview.change.types import Type
-    from everview.cli.files import Rows
+    from everview.cli.files import FileRows
     from everview.client.database import Database
-    from everview.client.tables import TableHandle
+    from everview.client.table_handles import TableHandle
     from everview.errors import EverviewError
 
 BATCH = 100_000
@@ -31,15 +31,22 @@ BATCH = 100_000
 def load(
     path: Annotated[Path, typer.Argument(help="The directory of the store.", show_default=False)],
     table: Annotated[str, typer.Argument(help="The table.", show_default=False)],
-    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Files; - is standard input.", show_default=False)],
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Files or patterns (*.csv); - is standard input.", show_default=False),
+    ],
     form: Annotated[
-        Format | None, typer.Option("--format", help="What the files are.", show_default="what their names say")
+        Format | None, typer.Option("--format", help="What the files are.", show_default="by their names")
     ] = None,
     create: Annotated[
         bool, typer.Option("--create", help="Make the table, and the store, where they are not there.")
     ] = False,
     key: Annotated[
         str | None, typer.Option(metavar="a,b", help="With --create: the columns of the key.", show_default="no key")
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(metavar=";", help="What separates the fields of CSV.", show_default="a comma; a tab in .tsv"),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Rows that take effect together.")] = BATCH,
     as_json: Annotated[bool, typer.Option("--json", help="What was loaded as JSON.")] = False,
@@ -53,6 +60,9 @@ def load(
     """
     if key is not None and not create:
         raise typer.BadParameter("--key goes with --create: a table that is there has its key")
+    if delimiter is not None and len(delimiter) != 1:
+        raise typer.BadParameter("--delimiter is one character")
+    files = [found for file in files for found in _matching(file)]
     forms = [_format(file, form) for file in files]
     from everview.client.database import open as open_database
 
@@ -60,7 +70,10 @@ def load(
     loaded: list[dict[str, object]] = []
     with open_database(path, create=create) as db:
         for file, known in zip(files, forms, strict=True):
-            loaded.append({"file": file, "rows": _load(db, table, file, known, key if create else None, create, batch)})
+            with closing(open_rows(file, known, delimiter)) as source:
+                if create:
+                    _create(db, table, source, key)
+                loaded.append({"file": file, "rows": _load(db, table, file, source, batch)})
         db.sync()
     seconds = time.monotonic() - began
     total = sum(int(str(one["rows"])) for one in loaded)
@@ -70,10 +83,20 @@ def load(
         console().print(f"{counted(total, 'row')} into {table} in {seconds:.1f} s")
 
 
+def _matching(file: str) -> list[str]:
+    """The files that a pattern matches; what matches nothing is the name of a file."""
+    if file == STREAM or Path(file).exists():
+        return [file]
+    place = Path(Path(file).anchor)
+    return sorted(map(str, place.glob(str(Path(file).relative_to(place))))) or [file]
+
+
 def _format(file: str, form: Format | None) -> Format:
     found = form or format_of(file)
     if found is None:
-        raise typer.BadParameter(f"the name of {file} does not say what it is: add --format parquet, csv or jsonl")
+        raise typer.BadParameter(
+            f"the name of {file} has no ending that stands for a format: add --format parquet, csv or jsonl"
+        )
     if file == STREAM and found is Format.PARQUET:
         raise typer.BadParameter("Parquet is read from its end: give a file, not standard input")
     if file != STREAM and not Path(file).is_file():
@@ -81,32 +104,25 @@ def _format(file: str, form: Format | None) -> Format:
     return found
 
 
-def _load(db: Database, table: str, file: str, form: Format, key: str | None, create: bool, size: int) -> int:
-    from everview.cli.files import reader
-    from everview.cli.progress import bar
+def _load(db: Database, table: str, file: str, source: RowFile, size: int) -> int:
+    from everview.cli.console import bar
     from everview.errors import InputError
 
-    source = reader(file, form)
-    try:
-        if create:
-            _create(db, table, source, key)
-        handle = db.table(table)
-        kinds = _types(file, source, handle)
-        rows = 0
-        with bar(file, source.size) as advance, _after(file, lambda: rows):
-            for batch in source.batches(kinds, size):
-                try:
-                    handle.put_many(batch)
-                except InputError as error:
-                    raise _placed(db, handle, batch, file, rows, error) from None
-                rows += len(batch)
-                advance(rows if form is Format.PARQUET else source.done(), rows)
-        return rows
-    finally:
-        source.close()
+    handle = db.table(table)
+    kinds = _types(file, source, handle)
+    rows = 0
+    with bar(file, source.size) as advance, _after(file, lambda: rows):
+        for batch in source.batches(kinds, size):
+            try:
+                handle.put_many(batch)
+            except InputError as error:
+                raise _placed(db, handle, batch, file, rows, error) from None
+            rows += len(batch)
+            advance(source.done(), rows)
+    return rows
 
 
-def _create(db: Database, table: str, source: Reader, key: str | None) -> None:
+def _create(db: Database, table: str, source: RowFile, key: str | None) -> None:
     from everview.change.schema import Schema
     from everview.errors import DuplicateObjectError
 
@@ -122,7 +138,7 @@ def _create(db: Database, table: str, source: Reader, key: str | None) -> None:
         raise DuplicateObjectError(f"table {table} is there already, with {has}", hint="leave out --key")
 
 
-def _types(file: str, source: Reader, table: TableHandle) -> Mapping[str, Type]:
+def _types(file: str, source: RowFile, table: TableHandle) -> Mapping[str, Type]:
     """The type of each column of the table; one of the file that the table does not have is an error."""
     from everview.errors import UnknownColumnError
 
@@ -138,23 +154,22 @@ def _types(file: str, source: Reader, table: TableHandle) -> Mapping[str, Type]:
 
 @contextmanager
 def _after(file: str, rows: Any) -> Iterator[None]:
-    """An error in the middle of a file says what is loaded already."""
+    """An error in the middle of a file contains how much is loaded already."""
     from everview.errors import EverviewError
 
     try:
         yield
     except EverviewError as error:
         if rows():
-            said = f"{counted(rows(), 'row')} of {file} before this batch are in the table"
-            error.detail = said if error.detail is None else f"{error.detail}\n       {said}"
+            loaded = f"{counted(rows(), 'row')} of {file} before this batch are in the table"
+            error.detail = loaded if error.detail is None else f"{error.detail}\n       {loaded}"
         raise
 
 
 def _placed(
-    db: Database, table: TableHandle, batch: Rows, file: str, before: int, error: EverviewError
+    db: Database, table: TableHandle, batch: FileRows, file: str, before: int, error: EverviewError
 ) -> EverviewError:
-    """An error about a batch that says in which row of the file it is: found by halving. Nothing of what
-    is tried is written."""
+    """An error about a batch with the row of the file, which is found by halving. Nothing that is tried is written."""
     if _refused(db, table, batch[:0]):
         error.message = f"{file}: {error.message}"
         return error
@@ -174,7 +189,7 @@ class _Tried(Exception):
     pass
 
 
-def _refused(db: Database, table: TableHandle, rows: Rows) -> EverviewError | None:
+def _refused(db: Database, table: TableHandle, rows: FileRows) -> EverviewError | None:
     from everview.errors import InputError
 
     try:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everview.cli.console import console, counted
-from everview.cli.grid import ROWS, draw, shown
-from everview.cli.plain import plain
+from everview.cli.grid import ROWS, draw, plain, shown
 
 if TYPE_CHECKING:
     from everview.client.result import Result

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from everview.cli.console import console
-from everview.cli.grid import printable, shown
-from everview.cli.plain import plain
+from everview.cli.grid import plain, printable, shown
 
 if TYPE_CHECKING:
     from everview.client.subscriptions import Subscription, ViewChange
-    from everview.client.views import ViewHandle
+    from everview.client.view_handles import ViewHandle
 
 SIGNS = {1: "+", -1: "−"}
 

@@ -38,7 +38,7 @@ class Crash:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DemoOutcome:
     """The whole demonstration."""
 
     seconds: float
@@ -68,7 +68,7 @@ def proven(report: Report) -> bool:
     return bool(report.views) and all(view.verdict is Verdict.RIGHT for view in report.views)
 
 
-def told(outcome: Outcome) -> Iterator[str]:
+def told(outcome: DemoOutcome) -> Iterator[str]:
     """The outcome in words."""
     crash = outcome.crash
     rows = sum(view.rows for view in outcome.report.views)

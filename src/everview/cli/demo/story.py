@@ -20,7 +20,7 @@ from everview.catalog import MAIN
 from everview.change.frontier import Frontier
 from everview.cli.demo.children import Child
 from everview.cli.demo.ending import Ending
-from everview.cli.demo.outcome import STORE, Crash, Outcome, verified
+from everview.cli.demo.outcome import STORE, Crash, DemoOutcome, verified
 from everview.cli.demo.screen import Look, Screen
 from everview.cli.demo.shop import AGREEMENT, TABLES, VIEWS, Clerk
 from everview.client.database import open as open_database
@@ -56,7 +56,7 @@ class Story:
         self._snapshots = 0
         self._disagreed = 0
 
-    def play(self) -> Outcome:
+    def play(self) -> DemoOutcome:
         """All of it. However it ends, no process is left."""
         with open_database(self._place / STORE) as db, ExitStack() as held:
             held.callback(self._kill_all)
@@ -81,7 +81,7 @@ class Story:
             self._finish("pipeline", signal.SIGTERM)
             epochs = sum(commit.epoch > started for commit in db.store.views.history(MAIN, 10_000))
             written = _operations(end) - self._written_before
-            return Outcome(seconds, written, epochs, crash, self._snapshots, self._disagreed, report)
+            return DemoOutcome(seconds, written, epochs, crash, self._snapshots, self._disagreed, report)
 
     def _set_up(self) -> None:
         db, say = self._db, self._screen.say

@@ -3,19 +3,26 @@
 A format reads a file as batches of rows, never the whole of it, and writes a result batch by
 batch, and everything else is the same for all formats.
 
-| format | names end in | carries |
-|---|---|---|
-| Parquet | ``.parquet``, ``.pq`` | every value of every type, and the types |
-| CSV | ``.csv`` | values as text; the types are the table's |
-| JSON Lines | ``.jsonl``, ``.ndjson`` | values as text, numbers, lists and objects; the types are the table's |
+| format | names end in | read by | written by | carries |
+|---|---|---|---|---|
+| Parquet | ``.parquet``, ``.pq`` | PyArrow | PyArrow | every value of every type, and the types |
+| CSV | ``.csv``, ``.tsv`` | DuckDB | DuckDB | values as text; the types are the table's |
+| JSON Lines | ``.jsonl``, ``.ndjson`` | Python | DuckDB | values as JSON has them; the types are the table's |
+
+CSV and JSON Lines may be compressed: their names end in ``.gz`` or ``.zst`` then.
+
+DuckDB 2.0 cannot do the rest exactly. Into Parquet it writes a HUGEINT as a DOUBLE and an INTERVAL in milliseconds, and
+of a file of Arrow's it does not know durations. From JSON it reads ``2.5`` as the BIGINT 2, and does not
+distinguish a column that an object lacks from one that is null.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,12 +30,12 @@ if TYPE_CHECKING:
     from everview.change.types import Type
     from everview.client.result import ResultColumn
 
-    Rows: TypeAlias = pa.Table | list[dict[str, Any]]
+    FileRows: TypeAlias = pa.Table | list[dict[str, Any]]
 
 STREAM = "-"
 """Standard input or output, in place of a file."""
 SAMPLED = 10_000
-"""Rows that types are guessed from, where a file does not tell them."""
+"""Rows that types are guessed from, where a file does not contain them."""
 
 
 class Format(enum.StrEnum):
@@ -41,75 +48,92 @@ SUFFIXES = {
     ".parquet": Format.PARQUET,
     ".pq": Format.PARQUET,
     ".csv": Format.CSV,
+    ".tsv": Format.CSV,
     ".jsonl": Format.JSONL,
     ".ndjson": Format.JSONL,
 }
 
 
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+
+
 def format_of(file: str) -> Format | None:
-    """What the name of a file says."""
-    return SUFFIXES.get(Path(file).suffix.lower())
+    """The format that the name of a file stands for."""
+    return SUFFIXES.get(_suffix(file))
 
 
-class Reader(Protocol):
+def compression_of(file: str) -> str | None:
+    """The compression that the name of a file stands for."""
+    return COMPRESSIONS.get(Path(file).suffix.lower())
+
+
+def delimiter_of(file: str) -> str:
+    """What separates the fields of a CSV file with this name."""
+    return "\t" if _suffix(file) == ".tsv" else ","
+
+
+def _suffix(file: str) -> str:
+    path = Path(file)
+    return Path(path.stem if path.suffix.lower() in COMPRESSIONS else path).suffix.lower()
+
+
+class RowFile(Protocol):
     """An open file of rows."""
 
     names: tuple[str, ...]
-    """The columns of the file; where rows tell them, those of the first rows."""
+    """The columns of the file; of JSON Lines, those of the first rows."""
     size: int | None
-    """How much there is to read, in bytes or rows; None: not known."""
+    """The amount to read, in bytes or rows; None: unknown."""
 
     def types(self) -> Mapping[str, Type]:
-        """The types of the columns, as the file tells them, or as its first rows suggest."""
+        """The types of the columns, as the file contains them, or as its first rows suggest."""
 
-    def batches(self, types: Mapping[str, Type], rows: int) -> Iterator[Rows]:
+    def batches(self, types: Mapping[str, Type], rows: int) -> Iterator[FileRows]:
         """The rows, so many at a time, as columns of these types or of what becomes them."""
 
     def done(self) -> int:
-        """How much has been read, in what ``size`` counts."""
+        """The amount that was read, in the unit of ``size``."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
 
 
-class Writer(Protocol):
-    """A file that is being written."""
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows."""
-
-    def close(self) -> None:
-        """Write what is left. The stream stays open."""
-
-
-def reader(file: str, form: Format) -> Reader:
+def open_rows(file: str, form: Format, delimiter: str | None = None) -> RowFile:
     """Open a file, or standard input, for reading."""
     if form is Format.PARQUET:
-        from everview.cli.files.parquet import ParquetReader
+        from everview.cli.files.parquet import ParquetRows
 
-        return ParquetReader(file)
+        return ParquetRows(file)
     if form is Format.CSV:
-        from everview.cli.files.csv import CsvReader
+        from everview.cli.files.csv import CsvRows
 
-        return CsvReader(file)
-    from everview.cli.files.json_lines import JsonLinesReader
+        return CsvRows(file, delimiter or delimiter_of(file))
+    from everview.cli.files.json_lines import JsonRows
 
-    return JsonLinesReader(file)
+    return JsonRows(file)
 
 
-def writer(stream: Any, form: Format, columns: Sequence[ResultColumn]) -> Writer:
-    """Begin a file in an open binary stream."""
-    if form is Format.PARQUET:
-        from everview.cli.files.parquet import ParquetWriter
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file is written."""
 
-        return ParquetWriter(stream, columns)
-    if form is Format.CSV:
-        from everview.cli.files.csv import CsvWriter
+    form: Format
+    delimiter: str = ","
+    compression: str | None = None
 
-        return CsvWriter(stream, columns)
-    from everview.cli.files.json_lines import JsonLinesWriter
 
-    return JsonLinesWriter(stream, columns)
+def write_rows(
+    stream: IO[bytes], options: FileOptions, columns: Sequence[ResultColumn], batches: Iterable[pa.RecordBatch]
+) -> None:
+    """Write rows into an open stream, which stays open."""
+    if options.form is Format.PARQUET:
+        from everview.cli.files.parquet import write_parquet
+
+        write_parquet(stream, columns, batches)
+    else:
+        from everview.cli.files.copying import copy_to
+
+        copy_to(stream, options, columns, batches)
 
 
 def rebatched(batches: Iterable[pa.Table], rows: int) -> Iterator[pa.Table]:

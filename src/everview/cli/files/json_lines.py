@@ -8,41 +8,37 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
-
-import pyarrow as pa
 
 from everview.change.types import Type
 from everview.cli.files import SAMPLED
 from everview.cli.files.json_values import guessed, read
 from everview.cli.files.streams import ByteStream
-from everview.cli.plain import plain
-from everview.client.result import ResultColumn
 from everview.errors import DefinitionError, InputError, ValueTypeError
-from everview.store.columns import to_python
 from everview.store.values import shown
 
 _DECODER = json.JSONDecoder(parse_float=Decimal)
 
 
-class JsonLinesReader:
+class JsonRows:
     """Rows of a file of JSON objects, one in a line. Empty lines are passed over."""
 
     def __init__(self, file: str) -> None:
         self._bytes = ByteStream(file)
         self.size = self._bytes.size
-        self._read = 0
         self._rows = self._objects()
-        with self._bytes.closed_on_error():
+        try:
             self._sample = list(itertools.islice(self._rows, SAMPLED))
+        except BaseException:
+            self.close()
+            raise
         self.names = tuple(dict.fromkeys(name for _, row in self._sample for name in row))
 
     def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The rows, each with the number of its line."""
-        for number, line in enumerate(self._bytes.raw, 1):
-            self._read += len(line)
+        for number, line in enumerate(self._bytes.lines(), 1):
             if not line.strip():
                 continue
             where = f"{self._bytes.name}, line {number}"
@@ -91,27 +87,7 @@ class JsonLinesReader:
         return found
 
     def done(self) -> int:
-        return self._read
+        return self._bytes.done()
 
     def close(self) -> None:
         self._bytes.close()
-
-
-class JsonLinesWriter:
-    """A file of JSON objects, one in a line."""
-
-    def __init__(self, stream: Any, columns: Sequence[ResultColumn]) -> None:
-        self._stream = stream
-        self._columns = columns
-        self._names = [column.name for column in columns]
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        values = [to_python(array, column.type) for array, column in zip(batch.columns, self._columns, strict=True)]
-        lines = [
-            json.dumps(dict(zip(self._names, map(plain, row), strict=True)), ensure_ascii=False)
-            for row in zip(*values, strict=True)
-        ]
-        self._stream.write("".join(f"{line}\n" for line in lines).encode())
-
-    def close(self) -> None:
-        """Nothing is left to write."""

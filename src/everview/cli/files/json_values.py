@@ -1,7 +1,6 @@
-"""Values of our types, read from JSON.
+"""Values of our types in JSON.
 
-What JSON has is itself, and what it has not is text, or a list of parts, as
-:func:`everview.cli.plain.plain` writes it.
+What JSON has is itself, and what it has not is text, or a list of parts.
 
 | type | in JSON |
 |---|---|
@@ -36,11 +35,13 @@ from everview.change.types import (
     HUGEINT,
     INTEGERS,
     JSON,
+    RECORDS,
     VARCHAR,
     Kind,
     Type,
     list_of,
 )
+from everview.plan.expressions import quoted
 
 Read: TypeAlias = Callable[[Any], Any]
 
@@ -146,6 +147,52 @@ _SCALARS: dict[Kind, Read] = {
     Kind.INTERVAL: _interval,
     Kind.JSON: _json,
 }
+
+# ------------------------------------------------------------------ out
+
+
+def json_expression(value: str, kind: Type, depth: int = 0) -> str:
+    """SQL for what DuckDB writes as the JSON of a value. ``depth`` is how many lists it stands in."""
+    if kind.kind in _AS_THEY_ARE:
+        return value
+    if kind.kind in FLOATS:
+        return f"CASE WHEN isfinite({value}) THEN to_json({value}) ELSE to_json(CAST({value} AS VARCHAR)) END"
+    if kind.kind is Kind.BLOB:
+        return f"lower(hex({value}))"
+    if kind.kind is Kind.INTERVAL:
+        months = f"12 * year({value}) + month({value})"
+        micros = f"(60 * hour({value}) + minute({value})) * 60000000 + microsecond({value})"
+        return f"CASE WHEN {value} IS NOT NULL THEN [{months}, day({value}), 1000 * ({micros})] END"
+    if kind.is_scalar:
+        text = f"CAST({value} AS VARCHAR)"
+        return f"replace({text}, ' ', 'T'){_OFFSET.get(kind.kind, '')}" if kind.kind in _MOMENTS else text
+    return f"CASE WHEN {value} IS NOT NULL THEN {_nested_expression(value, kind, depth)} END"
+
+
+def _nested_expression(value: str, kind: Type, depth: int) -> str:
+    if kind.kind in RECORDS:
+        fields = [
+            (name, json_expression(f"struct_extract_at({value}, {at})", child, depth))
+            for at, (name, child) in enumerate(kind.children, 1)
+        ]
+        if kind.kind is Kind.TUPLE:
+            return f"json_array({', '.join(field for _, field in fields)})"
+        return f"struct_pack({', '.join(f'{quoted(name)} := {field}' for name, field in fields)})"
+    item = f"item{depth}"
+    if kind.kind is not Kind.MAP:
+        return f"list_transform({value}, lambda {item}: {json_expression(item, kind.item, depth + 1)})"
+    (_, key_type), (_, held_type) = kind.children
+    key = json_expression(f"{item}.key", key_type, depth + 1)
+    held = json_expression(f"{item}.value", held_type, depth + 1)
+    if not key_type.is_scalar:
+        return f"list_transform(map_entries({value}), lambda {item}: json_array({key}, {held}))"
+    entry = f"struct_pack(key := to_json({key}) ->> '$', value := {held})"
+    return f"map_from_entries(list_transform(map_entries({value}), lambda {item}: {entry}))"
+
+
+_AS_THEY_ARE = {*INTEGERS, Kind.BOOLEAN, Kind.VARCHAR}
+_OFFSET = {Kind.TIMESTAMPTZ: " || ':00'"}
+_MOMENTS = {Kind.TIMESTAMP, Kind.TIMESTAMP_S, Kind.TIMESTAMP_MS, Kind.TIMESTAMP_NS, Kind.TIMESTAMPTZ}
 
 # ------------------------------------------------------------------ which type
 

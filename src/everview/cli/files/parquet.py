@@ -7,16 +7,15 @@ holds the SQL types, so that a table made of it has the same ones.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from everview.change.types import Kind, Type, parse_type
 from everview.cli.files import rebatched
-from everview.cli.files.arrow_types import sql_type
-from everview.cli.files.intervals import IN_FILES, from_file, to_parts
+from everview.cli.files.parquet_types import IN_FILES, from_file, sql_type, to_parts
 from everview.client.exported_arrow import NUMBERS, PARTS, PLAIN
 from everview.client.result import ResultColumn
 from everview.errors import DefinitionError, InputError
@@ -42,7 +41,7 @@ _IN_FILES = Rewrite(
 )
 
 
-class ParquetReader:
+class ParquetRows:
     """Rows of a Parquet file, as many at a time as are asked for."""
 
     def __init__(self, file: str) -> None:
@@ -93,32 +92,21 @@ class ParquetReader:
         return InputError(f"{self._name} cannot be read as Parquet", detail=str(error).partition("\n")[0])
 
 
-class ParquetWriter:
-    """A Parquet file of columns with exactly their types."""
-
-    def __init__(self, stream: Any, columns: Sequence[ResultColumn]) -> None:
-        self._kinds = [column.type for column in columns]
-        types = json.dumps({column.name: str(column.type) for column in columns}, ensure_ascii=False)
-        fields = [pa.field(column.name, _IN_FILES.type(column.type)) for column in columns]
-        schema = pa.schema(fields, metadata={_TYPES: types})
-        self._writer = pq.ParquetWriter(stream, schema, compression="zstd")
-        self._schema = schema
-        self._waiting: list[pa.RecordBatch] = []
-        self._rows = self._bytes = 0
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        arrays = [_IN_FILES.column(array, kind) for array, kind in zip(batch.columns, self._kinds, strict=True)]
-        self._waiting.append(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        self._rows += len(batch)
-        self._bytes += batch.nbytes
-        if self._rows >= GROUP or self._bytes >= GROUP_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema), row_group_size=self._rows)
-        self._waiting, self._rows, self._bytes = [], 0, 0
-
-    def close(self) -> None:
-        if self._rows:
-            self._flush()
-        self._writer.close()
+def write_parquet(stream: IO[bytes], columns: Sequence[ResultColumn], batches: Iterable[pa.RecordBatch]) -> None:
+    """Write a Parquet file of columns with exactly their types, in groups of limited size."""
+    types = json.dumps({column.name: str(column.type) for column in columns}, ensure_ascii=False)
+    fields = [pa.field(column.name, _IN_FILES.type(column.type)) for column in columns]
+    schema = pa.schema(fields, metadata={_TYPES: types})
+    with pq.ParquetWriter(stream, schema, compression="zstd") as file:
+        waiting: list[pa.RecordBatch] = []
+        rows = size = 0
+        for batch in batches:
+            arrays = [_IN_FILES.column(array, col.type) for array, col in zip(batch.columns, columns, strict=True)]
+            waiting.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+            rows += len(batch)
+            size += batch.nbytes
+            if rows >= GROUP or size >= GROUP_BYTES:
+                file.write_table(pa.Table.from_batches(waiting, schema), row_group_size=rows)
+                waiting, rows, size = [], 0, 0
+        if rows:
+            file.write_table(pa.Table.from_batches(waiting, schema), row_group_size=rows)

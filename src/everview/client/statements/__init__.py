@@ -10,9 +10,17 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from everview.client.reading import Context
+from everview.client.reading import SessionContext
 from everview.client.result import Result
-from everview.client.statements import asking, indexes, queries, session, tables, views, writes
+from everview.client.statements import (
+    describing,
+    index_statements,
+    row_statements,
+    select_statement,
+    set_statements,
+    table_statements,
+    view_statements,
+)
 from everview.client.statements.placing import place
 from everview.errors import EverviewError
 from everview.sql.parameters import Values
@@ -41,27 +49,27 @@ from everview.sql.statements import (
     Update,
 )
 
-EXECUTED_BY: Mapping[type[Statement], Callable[[Context, Any], Result]] = {
-    CreateTable: tables.create,
-    AddColumn: tables.add_column,
-    DropTable: tables.drop,
-    CreateMaterializedView: views.create_materialized,
-    CreateView: views.create_named,
-    DropView: views.drop,
-    CreateIndex: indexes.create,
-    DropIndex: indexes.drop,
-    Insert: writes.insert,
-    Update: writes.update,
-    Delete: writes.delete,
-    Select: queries.select,
-    Explain: asking.explain,
-    Show: asking.show,
-    ShowCreate: asking.show_create,
-    Describe: asking.describe,
-    Flush: session.flush,
-    SetDialect: session.set_dialect,
-    SetOption: session.set_option,
-    SetGlobal: session.set_global,
+EXECUTED_BY: Mapping[type[Statement], Callable[[SessionContext, Any], Result]] = {
+    CreateTable: table_statements.create,
+    AddColumn: table_statements.add_column,
+    DropTable: table_statements.drop,
+    CreateMaterializedView: view_statements.create_materialized,
+    CreateView: view_statements.create_named,
+    DropView: view_statements.drop,
+    CreateIndex: index_statements.create,
+    DropIndex: index_statements.drop,
+    Insert: row_statements.insert,
+    Update: row_statements.update,
+    Delete: row_statements.delete,
+    Select: select_statement.select,
+    Explain: describing.explain,
+    Show: describing.show,
+    ShowCreate: describing.show_create,
+    Describe: describing.describe,
+    Flush: set_statements.flush,
+    SetDialect: set_statements.set_dialect,
+    SetOption: set_statements.set_option,
+    SetGlobal: set_statements.set_global,
 }
 
 
@@ -69,7 +77,7 @@ BUILT_TOGETHER = (CreateMaterializedView, CreateIndex)
 """Statements of which a run builds what it makes in one go, after the last of them."""
 
 
-def execute(context: Context, text: str, params: Values | None = None, dialect: str | None = None) -> Result:
+def execute(context: SessionContext, text: str, params: Values | None = None, dialect: str | None = None) -> Result:
     """Execute the statements of a text, one after another; the result is the last one's, with the
     notices of all. All of them are read before the first is executed."""
     settings = context.settings
@@ -85,7 +93,7 @@ def execute(context: Context, text: str, params: Values | None = None, dialect: 
             result.close()
             if kind is CreateMaterializedView:
                 together = [statement for statement in run if isinstance(statement, CreateMaterializedView)]
-                result = views.create_together(context, together)
+                result = view_statements.create_together(context, together)
                 notices += result.notices
                 continue
             for statement in run:
@@ -103,7 +111,7 @@ def execute(context: Context, text: str, params: Values | None = None, dialect: 
     return result
 
 
-def _executed(context: Context, statement: Statement) -> Result:
+def _executed(context: SessionContext, statement: Statement) -> Result:
     try:
         return EXECUTED_BY[type(statement)](context, statement)
     except EverviewError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from everview.client.evaluation import Answer, Connections, Source
+from everview.client.answers import Answer, AnswerSource, Connections
 from everview.client.result import ResultColumn
 from everview.errors import InputError
 from everview.plan.expressions import quoted
@@ -25,7 +25,7 @@ def refuse_collisions(connections: Connections, table: Table, snapshot: Snapshot
 
 def _refuse(connections: Connections, table: Table, sql: str, tables: dict[str, pa.Table], what: str) -> None:
     parts = table.schema.key_parts
-    sources = {name: Source(rows.schema, rows.to_batches) for name, rows in tables.items()}
+    sources = {name: AnswerSource(rows.schema, rows.to_batches) for name, rows in tables.items()}
     found = Answer(connections, sql, [ResultColumn(part.name, part.type) for part in parts], sources).table()
     if found.num_rows:
         key = [to_python(found.column(at).combine_chunks(), part.type)[0] for at, part in enumerate(parts)]

@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 from everview.catalog import Draft, ViewDefinition
 from everview.catalog.draft import Dropped
-from everview.client.groups import leave_group
-from everview.client.reading import Context
+from everview.client.maintenance import leave_group
+from everview.client.reading import SessionContext
 from everview.client.result import Result
 from everview.store.contract import Table
 
 
-def dropped(context: Context, name: str, kind: str, drop: Callable[[Draft], Dropped], *, if_exists: bool) -> Result:
-    """Drop something and what must go with it; what went along is told in notices."""
+def drop_object(
+    context: SessionContext, name: str, kind: str, drop: Callable[[Draft], Dropped], *, if_exists: bool
+) -> Result:
+    """Drop something and what must go with it; notices name what went along."""
 
     def work(draft: Draft) -> Dropped | None:
         if if_exists and draft.find(name) is None:

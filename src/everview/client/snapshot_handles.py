@@ -33,12 +33,12 @@ from everview.change.frontier import Frontier
 from everview.change.schema import Schema
 from everview.client.exported_arrow import exported_table
 from everview.client.known_views import not_built
-from everview.client.reading import Context
+from everview.client.reading import SessionContext
 from everview.client.result import Result
 from everview.client.statements import execute
-from everview.client.tables import no_key, scanned
+from everview.client.table_handles import no_key, scanned
+from everview.client.view_handles import ViewReader
 from everview.client.view_rows import ViewRows
-from everview.client.views import ViewReader
 from everview.errors import SqlRefusedError
 from everview.operators.bound import BoundPlan
 from everview.sql.parameters import Values
@@ -50,7 +50,7 @@ from everview.store.contract import Row, Table
 ATTEMPTS = 20
 
 
-def opened(context: Context, take: Callable[[], contract.Snapshot]) -> tuple[contract.Snapshot, Definitions]:
+def opened(context: SessionContext, take: Callable[[], contract.Snapshot]) -> tuple[contract.Snapshot, Definitions]:
     """A snapshot and what is defined in it. Where definitions change all the time they may be a little
     newer than the rows, never older."""
     for attempt in range(ATTEMPTS):
@@ -68,7 +68,7 @@ def opened(context: Context, take: Callable[[], contract.Snapshot]) -> tuple[con
 
 
 @public
-class TableReader:
+class SnapshotTable:
     """One base table as a snapshot holds it."""
 
     def __init__(self, table: Table, reader: contract.TableReader) -> None:
@@ -120,7 +120,7 @@ class Snapshot:
     """Views and tables of one version of the store. To be closed, or used in a ``with`` block: the
     store keeps the version until then."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: SessionContext) -> None:
         self._context = context
         self._held, self._definitions = opened(context, context.store.snapshot)
         try:
@@ -153,10 +153,10 @@ class Snapshot:
         """A view by name: get, get_many, scan, count."""
         return ViewReader(self._rows(self._definitions.view(name)), self._held)
 
-    def table(self, name: str) -> TableReader:
+    def table(self, name: str) -> SnapshotTable:
         """A table by name: get, get_many, scan, count."""
         table = self._definitions.table(name)
-        return TableReader(table, self._held.table(table))
+        return SnapshotTable(table, self._held.table(table))
 
     def sql(self, text: str, params: Values | None = None, dialect: str | None = None) -> Result:
         """A SELECT over the snapshot. Its result is read before the snapshot is closed."""

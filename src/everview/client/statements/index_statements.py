@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from everview.catalog import MAIN, Definitions, Derived, Draft, IndexDefinition, ViewDefinition
 from everview.change.schema import Column
-from everview.client.reading import Context
+from everview.client.reading import SessionContext
 from everview.client.result import Result
-from everview.client.statements.columns import column_of
-from everview.client.statements.dropping import dropped
+from everview.client.statements.dropping import drop_object
+from everview.client.statements.table_statements import column_of
 from everview.errors import DefinitionError
 from everview.sql.statements import CreateIndex, DropIndex
 from everview.store.contract import Table
 
 
-def create(context: Context, statement: CreateIndex) -> Result:
+def create(context: SessionContext, statement: CreateIndex) -> Result:
     def work(draft: Draft) -> IndexDefinition | None:
         existing = draft.find(statement.name)
         if statement.if_not_exists and isinstance(existing, IndexDefinition):
@@ -61,8 +61,8 @@ def _what(found: Table | Derived) -> str:
     return "an index" if isinstance(found, IndexDefinition) else "a view that is not materialized"
 
 
-def drop(context: Context, statement: DropIndex) -> Result:
-    return dropped(
+def drop(context: SessionContext, statement: DropIndex) -> Result:
+    return drop_object(
         context,
         statement.name,
         "index",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from everview.catalog import Definitions
-from everview.client.evaluation import Answer
-from everview.client.reading import Context, result_columns
+from everview.client.answers import Answer
+from everview.client.reading import SessionContext, result_columns
 from everview.client.result import Result
 from everview.client.system_tables import SystemNames
 from everview.errors import EverviewError, UnknownObjectError
@@ -16,7 +16,7 @@ from everview.sql.words import worded
 from everview.store.contract import Snapshot
 
 
-def select(context: Context, statement: Select) -> Result:
+def select(context: SessionContext, statement: Select) -> Result:
     snapshot, definitions = context.opened([statement.query])
     try:
         answer = _answer(context, statement, definitions, snapshot)
@@ -31,7 +31,7 @@ def select(context: Context, statement: Select) -> Result:
     return Result(answer.columns, answer, close=close)
 
 
-def _answer(context: Context, statement: Select, definitions: Definitions, snapshot: Snapshot) -> Answer:
+def _answer(context: SessionContext, statement: Select, definitions: Definitions, snapshot: Snapshot) -> Answer:
     """By our own reading, if it can be trusted; otherwise, or where that fails, in the user's own words."""
     words = statement.words
     if words is not None and not (words.is_read and is_trusted(words.text, to_sql(statement.query))):
@@ -56,7 +56,7 @@ def _answer(context: Context, statement: Select, definitions: Definitions, snaps
             raise refused from None
 
 
-def _in_own_words(context: Context, statement: Select, definitions: Definitions, snapshot: Snapshot) -> Answer:
+def _in_own_words(context: SessionContext, statement: Select, definitions: Definitions, snapshot: Snapshot) -> Answer:
     assert statement.words is not None
     words, start = statement.words.text, statement.words.start
     query = worded(words, SystemNames(definitions), statement.source, start, allow_volatile=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from everview.catalog import Draft
-from everview.change.schema import Schema
-from everview.client.reading import Context
+from everview.change.schema import Column, Schema
+from everview.client.reading import SessionContext
 from everview.client.result import Result
-from everview.client.statements.dropping import dropped
-from everview.sql.namespace import fold
+from everview.client.statements.dropping import drop_object
+from everview.errors import UnknownColumnError
+from everview.sql.namespace import fold, nearest
 from everview.sql.statements import AddColumn, CreateTable, DropTable
 
 
-def create(context: Context, statement: CreateTable) -> Result:
+def create(context: SessionContext, statement: CreateTable) -> Result:
     schema = Schema.of(statement.columns, statement.key)
 
     def work(draft: Draft) -> bool:
@@ -24,7 +27,7 @@ def create(context: Context, statement: CreateTable) -> Result:
     return Result(notices=(f"table {statement.name} exists already",))
 
 
-def add_column(context: Context, statement: AddColumn) -> Result:
+def add_column(context: SessionContext, statement: AddColumn) -> Result:
     name = statement.column.name
 
     def work(draft: Draft) -> str | None:
@@ -41,11 +44,22 @@ def add_column(context: Context, statement: AddColumn) -> Result:
     return Result(notices=() if notice is None else (notice,))
 
 
-def drop(context: Context, statement: DropTable) -> Result:
-    return dropped(
+def drop(context: SessionContext, statement: DropTable) -> Result:
+    return drop_object(
         context,
         statement.name,
         "table",
         lambda draft: draft.drop_table(statement.name, statement.cascade),
         if_exists=statement.if_exists,
     )
+
+
+def column_of(columns: Sequence[Column], name: str, table: str) -> Column:
+    """The column of that name, or an error with the one that was probably meant."""
+    for column in columns:
+        if fold(column.name) == fold(name):
+            return column
+    names = [column.name for column in columns]
+    near = nearest(name, names)
+    hint = f"did you mean {near}?" if near else f"the columns are {', '.join(names)}"
+    raise UnknownColumnError(f"{table} has no column {name}", hint=hint)

@@ -87,7 +87,7 @@ class ViewSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class EpochSums:
     """Everything since a group's first epoch."""
 
     totals: Totals = field(default_factory=Totals)
@@ -99,14 +99,14 @@ class Sums:
         return _LENGTH.pack(len(totals)) + totals + plan + self.views.rows.tobytes()
 
     @staticmethod
-    def from_bytes(recorded: bytes | None) -> Sums:
+    def from_bytes(recorded: bytes | None) -> EpochSums:
         """What stands in the record; nothing, where there is none."""
         if recorded is None:
-            return Sums()
+            return EpochSums()
         end = _LENGTH.size + _LENGTH.unpack_from(recorded)[0]
         plan = recorded[end : end + _PLAN].rstrip(b"\0").decode()
         rows = np.frombuffer(recorded, _ROW, offset=end + _PLAN)
-        return Sums(Totals.from_json(recorded[_LENGTH.size : end]), ViewSums(rows, plan))
+        return EpochSums(Totals.from_json(recorded[_LENGTH.size : end]), ViewSums(rows, plan))
 
 
 @functools.lru_cache(1 << 15)

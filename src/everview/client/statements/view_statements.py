@@ -13,12 +13,12 @@ from typing import TypeAlias
 from everview.catalog import MAIN, Definitions, Draft, GroupKind, NamedQuery, ViewDefinition
 from everview.catalog.compiling import define_query, define_view
 from everview.catalog.draft import Dropped
-from everview.client.groups import leave_group
-from everview.client.reading import Context
+from everview.client.maintenance import leave_group
+from everview.client.reading import SessionContext
 from everview.client.result import Result
-from everview.client.statements.dropping import dropped
+from everview.client.statements.dropping import drop_object
 from everview.client.statements.placing import place
-from everview.client.validating import Verdict
+from everview.client.validating import ViewTrial
 from everview.errors import DefinitionError, EverviewError
 from everview.plan.compile import DIFFERS, CompiledView, plan_views
 from everview.sql.statements import CreateMaterializedView, CreateView, DropView, OwnWords
@@ -27,7 +27,7 @@ _Created: TypeAlias = tuple[ViewDefinition | None, CompiledView | None, ViewDefi
 """What was recorded, what it compiled to, the view that it replaces, and notices."""
 
 
-def create_materialized(context: Context, statement: CreateMaterializedView) -> Result:
+def create_materialized(context: SessionContext, statement: CreateMaterializedView) -> Result:
     view, compiled, replaced, notices = context.catalog.change(lambda draft: _create(context, draft, statement))
     if view is not None:
         context.clean_up()
@@ -35,7 +35,7 @@ def create_materialized(context: Context, statement: CreateMaterializedView) -> 
     return Result(notices=notices)
 
 
-def create_together(context: Context, statements: Sequence[CreateMaterializedView]) -> Result:
+def create_together(context: SessionContext, statements: Sequence[CreateMaterializedView]) -> Result:
     """Create views one after another in one change of the catalog, so that each costs the same however
     many there are. Those before one that is refused are created all the same."""
     at = 0
@@ -63,7 +63,7 @@ def create_together(context: Context, statements: Sequence[CreateMaterializedVie
     return Result(notices=[notice for *_, notices in created for notice in notices])
 
 
-def _create(context: Context, draft: Draft, statement: CreateMaterializedView) -> _Created:
+def _create(context: SessionContext, draft: Draft, statement: CreateMaterializedView) -> _Created:
     existing = draft.find(statement.name)
     if statement.if_not_exists and isinstance(existing, ViewDefinition):
         return None, None, None, (f"view {existing.name} exists already",)
@@ -79,7 +79,7 @@ def _create(context: Context, draft: Draft, statement: CreateMaterializedView) -
 
 
 def defined(
-    context: Context, definitions: Definitions, statement: CreateMaterializedView
+    context: SessionContext, definitions: Definitions, statement: CreateMaterializedView
 ) -> tuple[ViewDefinition, CompiledView]:
     """A view with a plan that was tried and agrees with DuckDB, or else in the user's own words."""
     view, compiled = define_view(statement, definitions, dialect=context.settings.dialect)
@@ -91,7 +91,7 @@ def defined(
     except EverviewError:
         raise
     except Exception as error:  # what fails in planning, in whatever way, is not recorded
-        verdict = Verdict(difference=f"the plan fails: {type(error).__name__}: {error}")
+        verdict = ViewTrial(difference=f"the plan fails: {type(error).__name__}: {error}")
     if not verdict.difference:
         return replace(view, validated=str(verdict)), compiled
     words = statement.words or OwnWords(compiled.meaning)
@@ -104,7 +104,7 @@ def defined(
 VERBATIM = "evaluated in its own words"
 
 
-def with_session_options(context: Context, statement: CreateMaterializedView) -> CreateMaterializedView:
+def with_session_options(context: SessionContext, statement: CreateMaterializedView) -> CreateMaterializedView:
     """The statement with the session's settings where it says nothing itself."""
     options = {"on_reevaluation": context.settings.on_reevaluation, **statement.options}
     return replace(statement, options=options)
@@ -126,7 +126,7 @@ def _group(draft: Draft, statement: CreateMaterializedView) -> str:
     return group.name
 
 
-def create_named(context: Context, statement: CreateView) -> Result:
+def create_named(context: SessionContext, statement: CreateView) -> Result:
     def work(draft: Draft) -> tuple[str, ...]:
         existing = draft.find(statement.name)
         if statement.if_not_exists and isinstance(existing, NamedQuery):
@@ -141,7 +141,7 @@ def create_named(context: Context, statement: CreateView) -> Result:
     return Result(notices=context.catalog.change(work))
 
 
-def drop(context: Context, statement: DropView) -> Result:
+def drop(context: SessionContext, statement: DropView) -> Result:
     kind = "materialized view" if statement.materialized else "view"
 
     def work(draft: Draft) -> Dropped:
@@ -156,4 +156,4 @@ def drop(context: Context, statement: DropView) -> Result:
             return draft.drop_view(statement.name, statement.cascade)
         return draft.drop_query(statement.name, statement.cascade)
 
-    return dropped(context, statement.name, kind, work, if_exists=statement.if_exists)
+    return drop_object(context, statement.name, kind, work, if_exists=statement.if_exists)

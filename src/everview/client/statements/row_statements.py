@@ -33,11 +33,11 @@ from everview.catalog import Definitions
 from everview.catalog.namespace import CatalogNames
 from everview.change.schema import ROW_ID, Column
 from everview.change.types import BIGINT, Type
-from everview.client.evaluation import Answer
-from everview.client.reading import Context
+from everview.client.answers import Answer
+from everview.client.reading import SessionContext
 from everview.client.result import Result, ResultColumn
 from everview.client.statements.collisions import refuse_collisions
-from everview.client.statements.columns import column_of
+from everview.client.statements.table_statements import column_of
 from everview.errors import ConflictError, MissingColumnError, SqlError, ValueTypeError
 from everview.sql.check import Checked, check
 from everview.sql.dialects import DEFAULT
@@ -56,13 +56,13 @@ _ATTEMPTS = 5
 # ------------------------------------------------------------------ INSERT
 
 
-def insert(context: Context, statement: Insert) -> Result:
+def insert(context: SessionContext, statement: Insert) -> Result:
     if statement.values is not None:
         return _counted(context, _repeated(lambda: _insert(context, statement)))
     return _in_turn(context, lambda: _insert(context, statement))
 
 
-def _insert(context: Context, statement: Insert) -> int:
+def _insert(context: SessionContext, statement: Insert) -> int:
     with _reading(context, statement) as reading:
         table = reading.definitions.table(statement.table)
         shown = table.schema.shown
@@ -114,11 +114,11 @@ def _check_given(table: Table, named: Sequence[Column]) -> None:
 # ------------------------------------------------------------------ UPDATE
 
 
-def update(context: Context, statement: Update) -> Result:
+def update(context: SessionContext, statement: Update) -> Result:
     return _in_turn(context, lambda: _update(context, statement))
 
 
-def _update(context: Context, statement: Update) -> int:
+def _update(context: SessionContext, statement: Update) -> int:
     with _reading(context, statement) as reading:
         table = reading.definitions.table(statement.table)
         schema = table.schema
@@ -151,11 +151,11 @@ def _column(statement: Update, name: str) -> exp.Expr:
 # ------------------------------------------------------------------ DELETE
 
 
-def delete(context: Context, statement: Delete) -> Result:
+def delete(context: SessionContext, statement: Delete) -> Result:
     return _in_turn(context, lambda: _delete(context, statement))
 
 
-def _delete(context: Context, statement: Delete) -> int:
+def _delete(context: SessionContext, statement: Delete) -> int:
     with _reading(context, statement) as reading:
         table = reading.definitions.table(statement.table)
         rows = reading.rows_of(statement, table, [])
@@ -171,10 +171,10 @@ def _delete(context: Context, statement: Delete) -> int:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _WriteBasis:
     """One version of rows and definitions, which a write is computed from."""
 
-    context: Context
+    context: SessionContext
     statement: Statement
     snapshot: Snapshot
     definitions: Definitions
@@ -217,7 +217,7 @@ class _Values:
 
     def __init__(
         self,
-        reading: _Reading,
+        reading: _WriteBasis,
         checked: Checked,
         table: Table,
         pairs: Sequence[tuple[Column, tuple[str, Type]]],
@@ -284,10 +284,10 @@ class _Values:
 
 
 @contextmanager
-def _reading(context: Context, statement: Statement) -> Iterator[_Reading]:
+def _reading(context: SessionContext, statement: Statement) -> Iterator[_WriteBasis]:
     snapshot, definitions = context.opened(_trees(statement))
     with snapshot:
-        yield _Reading(context, statement, snapshot, definitions)
+        yield _WriteBasis(context, statement, snapshot, definitions)
 
 
 def _trees(statement: Statement) -> list[exp.Expr]:
@@ -303,7 +303,7 @@ def _named_table(found: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
     return pa.Table.from_batches([found]).rename_columns(list(names))
 
 
-def _in_turn(context: Context, work: Callable[[], int]) -> Result:
+def _in_turn(context: SessionContext, work: Callable[[], int]) -> Result:
     """Nobody else writes what it has read meanwhile."""
     with context.store.lease(TURN, None):
         return _counted(context, _repeated(work))
@@ -319,6 +319,6 @@ def _repeated(work: Callable[[], T]) -> T:
     return work()
 
 
-def _counted(context: Context, count: int) -> Result:
+def _counted(context: SessionContext, count: int) -> Result:
     context.wrote()
     return Result.of([ResultColumn("count", BIGINT)], [[count]])

@@ -12,10 +12,10 @@ from everview.catalog.namespace import CatalogNames
 from everview.catalog.recorded_texts import recorded_query
 from everview.change.schema import Column
 from everview.change.types import BIGINT, BOOLEAN, VARCHAR
-from everview.client.reading import Context
+from everview.client.reading import SessionContext
 from everview.client.result import Result, ResultColumn
-from everview.client.statements.indexes import define_index
-from everview.client.statements.views import defined, with_session_options
+from everview.client.statements.index_statements import define_index
+from everview.client.statements.view_statements import defined, with_session_options
 from everview.errors import UnknownObjectError
 from everview.plan.compile import CompiledView, compile_index, plan_views
 from everview.plan.explain import explain_json, explain_svg, explain_text
@@ -38,7 +38,7 @@ from everview.store.contract import Table
 # ------------------------------------------------------------------ EXPLAIN
 
 
-def explain(context: Context, statement: Explain) -> Result:
+def explain(context: SessionContext, statement: Explain) -> Result:
     """What maintaining the view takes, or would take for a query that is no view, and what of it is
     shared with the views of the group it would be in."""
     definitions = context.catalog.definitions()
@@ -63,7 +63,7 @@ def explain(context: Context, statement: Explain) -> Result:
     return Result.of(column, [[document]], notices)
 
 
-def _explained(context: Context, statement: Explain, definitions: Definitions) -> tuple[CompiledView, str, str]:
+def _explained(context: SessionContext, statement: Explain, definitions: Definitions) -> tuple[CompiledView, str, str]:
     """What is explained, the group it would be in, and what comes of trying it."""
     asked = statement.statement
     if isinstance(asked, CreateIndex):
@@ -96,7 +96,7 @@ def _free_name(definitions: Definitions, wanted: str) -> str:
 # ------------------------------------------------------------------ SHOW and DESCRIBE
 
 
-def show(context: Context, statement: Show) -> Result:
+def show(context: SessionContext, statement: Show) -> Result:
     definitions = context.catalog.definitions()
     if statement.kind is ShowKind.TABLES:
         rows = [[t.name, _key(t), context.store.table(t).count()] for t in definitions.tables()]
@@ -129,7 +129,7 @@ def _view_row(view: ViewDefinition | NamedQuery) -> list[object]:
     return [view.name, True, None if view.bag else ", ".join(view.key), view.group, str(view.status)]
 
 
-def describe(context: Context, statement: Describe) -> Result:
+def describe(context: SessionContext, statement: Describe) -> Result:
     found = _named(context.catalog.definitions(), statement.name)
     if isinstance(found, IndexDefinition):
         raise UnknownObjectError(f"{found.name} is an index", hint="DESCRIBE a table or a view")
@@ -166,7 +166,7 @@ def _named(definitions: Definitions, name: str) -> Table | ViewDefinition | Name
 _CALLED = {"table": Table, "view": NamedQuery, "materialized view": ViewDefinition, "index": IndexDefinition}
 
 
-def show_create(context: Context, statement: ShowCreate) -> Result:
+def show_create(context: SessionContext, statement: ShowCreate) -> Result:
     """A statement that defines the same, in DuckDB's SQL."""
     definitions = context.catalog.definitions()
     found = _named(definitions, statement.name)

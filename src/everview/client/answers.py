@@ -32,7 +32,7 @@ _IDLE = 4
 
 
 @dataclass(frozen=True)
-class Source:
+class AnswerSource:
     """Rows that can be read several times: each time DuckDB asks, from the beginning."""
 
     schema: pa.Schema
@@ -77,7 +77,7 @@ class Answer:
     """A query under way: batches of exactly its columns, in order, until closed or at the end."""
 
     def __init__(
-        self, connections: Connections, sql: str, columns: Sequence[ResultColumn], sources: Mapping[str, Source]
+        self, connections: Connections, sql: str, columns: Sequence[ResultColumn], sources: Mapping[str, AnswerSource]
     ) -> None:
         self.columns = tuple(columns)
         self._schema = pa.schema([pa.field(column.name, column.type.arrow) for column in columns])
