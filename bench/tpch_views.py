@@ -35,7 +35,7 @@ from everview.maintain.executor import LocalExecutor
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.runner import Outcome
-from everview.store.contract import Begun, Snapshot, Store
+from everview.store.contract import Begun, Store, TableSnapshot
 
 ALL = "all 22"
 OURS, SHARED, SPARK = "Everview", "Everview, sharing", "Everview on Spark"
@@ -144,7 +144,7 @@ class TimedExecutor(LocalExecutor):
         super().__init__(store, plans)
         self.spent: dict[str, float] = {}
 
-    def work(self, begun: Begun, task: EpochTask, snapshot: Snapshot | None = None) -> Outcome:
+    def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
         outcome = super().work(begun, task, snapshot)
         for name, took in outcome.tally.seconds.items():
             part = name.rpartition(": ")[2]

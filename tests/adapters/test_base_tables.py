@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from everview.change.frontier import Frontier, Slice
 from everview.errors import EverviewError, LogTrimmedError, MissingColumnError, TopologyError
-from everview.store.contract import BaseTable, Batch, HeldTable, Row, Snapshot, Table, TableWriter
+from everview.store.contract import BaseTable, Batch, HeldTable, Row, Table, TableSnapshot, TableWriter
 from everview.store.keys import KeyCodec
 from tests.adapters import histories
 from tests.adapters.effort import HISTORIES
@@ -55,7 +55,7 @@ class Interruption(Exception):
 class Held:
     """A snapshot, and what the tables held when it was taken."""
 
-    snapshot: Snapshot
+    snapshot: TableSnapshot
     tables: dict[str, Table]
     model: Model
 

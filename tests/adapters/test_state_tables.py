@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from everview.change.frontier import Frontier
 from everview.errors import EpochError, EpochOrderError, SnapshotExpiredError, StaleEpochError
-from everview.store.contract import BagEnds, BagRows, Deletes, Puts, Snapshot, StateReader, StateTable
+from everview.store.contract import BagEnds, BagRows, Deletes, Puts, StateReader, StateTable, TableSnapshot
 from tests.adapters.effort import HISTORIES
 from tests.adapters.histories import ITEMS
 from tests.adapters.state_model import Contents, Group, Open, StateModel, Versions
@@ -62,7 +62,7 @@ def bag_rows(work: dict[bytes, dict[bytes, int]]) -> BagRows:
 class Held:
     """A snapshot and what the tables held when it was taken."""
 
-    snapshot: Snapshot
+    snapshot: TableSnapshot
     epochs: dict[str, int]
     contents: dict[int, Contents]
 

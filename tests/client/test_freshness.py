@@ -15,7 +15,7 @@ from everview.client.view_handles import ViewReader
 from everview.errors import DeadlineError, InputError
 from everview.maintain.coordination import asked
 from everview.maintain.pending import Laid
-from everview.store.contract import Snapshot
+from everview.store.contract import TableSnapshot
 from tests.client.kinds import VIEWS, define, write
 from tests.oracle.maintained import bag
 
@@ -62,7 +62,7 @@ def rows_at(db: everview.Database, name: str, frontier: everview.Frontier) -> ob
     with db.store.snapshot() as snapshot:
         rows = known.last(db.catalog.view(name))
         moved = db._freshness.pending.moved_back(rows.view.group, name, snapshot, frontier)
-        laid: Snapshot = Laid(snapshot, [moved])
+        laid: TableSnapshot = Laid(snapshot, [moved])
         return ViewReader(rows, laid).scan().arrow()
 
 

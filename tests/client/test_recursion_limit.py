@@ -9,7 +9,7 @@ import pytest
 import everview
 from everview.catalog import MAIN
 from everview.maintain import Plans
-from everview.maintain.quarantine import set_aside
+from everview.maintain.quarantined import set_aside
 from everview.plan.maintenance.operator_definitions import ReevaluationOperator
 from everview.sql.bounded_recursion import bounded
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import everview
-from everview.change.types import INTEGER, VARCHAR
+from everview.change.types import BIGINT, INTEGER, VARCHAR
 from everview.client.result import KEPT, SHOWN, Result, ResultColumn
 from everview.errors import InputError
 

@@ -13,7 +13,7 @@ import everview
 from everview.client import subscriptions
 from everview.client.subscriptions import ViewChange
 from everview.errors import DefinitionError, InputError, SnapshotExpiredError, UnknownObjectError
-from everview.store.embedded import epochs
+from everview.store.embedded import epoch_records
 from tests.client.kinds import VIEWS, define, write
 from tests.oracle.maintained import bag
 
@@ -147,7 +147,7 @@ def test_what_is_too_old_is_said(counted: everview.Database, monkeypatch: pytest
         view.subscribe(token)
     (whole,) = view.subscribe(token, snapshot=True, timeout=0)
     assert whole.whole and bag(whole.came) == bag(view.scan().arrow())
-    monkeypatch.setattr(epochs, "HISTORY", 2)
+    monkeypatch.setattr(epoch_records, "HISTORY", 2)
     for id in range(14, 18):
         order(counted, id, 10)
     with pytest.raises(SnapshotExpiredError, match="not known any more"):

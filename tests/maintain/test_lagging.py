@@ -23,7 +23,7 @@ from everview.maintain.rebuilding import ask_rebuild
 from everview.maintain.scheduler import Scheduler
 from everview.maintain.tasks import EpochTask
 from everview.maintain.trimming import Trimmer
-from everview.store.contract import Snapshot, Store
+from everview.store.contract import Store, TableSnapshot
 from tests.maintain.kept import Kept, kept
 from tests.maintain.lagging import Gated, Source, Stopped
 from tests.maintain.test_building import ROWS, create, member, write
@@ -229,7 +229,7 @@ def test_rows_to_come_are_computed_with_a_plan_that_is_swept_meanwhile(tmp_path:
         call += 1
         with shop(tmp_path / str(call)) as k, k.store.snapshot() as snapshot:
 
-            def pending(store: Store, snapshot: Snapshot = snapshot) -> int:
+            def pending(store: Store, snapshot: TableSnapshot = snapshot) -> int:
                 catalog = Catalog(store.metadata, store.views)
                 moved = Pending(store, catalog, Plans(store, catalog)).moved(MAIN, "m1", snapshot, snapshot.frontier)
                 return len(moved.changes)

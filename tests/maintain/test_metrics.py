@@ -18,7 +18,7 @@ from everview.maintain.maintainer import Maintainer
 from everview.maintain.metrics import FIGURES, SLOTS, Timing
 from everview.maintain.staleness import FADING, Pace, max_throughput, staleness
 from everview.maintain.tasks import EpochTask
-from everview.store.contract import Begun, Snapshot
+from everview.store.contract import Begun, TableSnapshot
 from tests.maintain.kept import Kept, kept
 from tests.maintain.test_building import create
 
@@ -172,7 +172,7 @@ class _Failing(Epochs):
 
     fail = True
 
-    def run(self, begun: Begun, executor: Executor | None = None, snapshot: Snapshot | None = None) -> Done:
+    def run(self, begun: Begun, executor: Executor | None = None, snapshot: TableSnapshot | None = None) -> Done:
         if self.fail:
             self.fail = False
             task = EpochTask.from_bytes(begun.plan)

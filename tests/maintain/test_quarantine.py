@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from everview.maintain.quarantine import SetAside, set_aside
+from everview.maintain.quarantined import SetAside, set_aside
 from everview.store.embedded import blocks
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG

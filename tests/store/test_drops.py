@@ -6,7 +6,7 @@ import pytest
 
 from everview.errors import StaleEpochError
 from everview.store.contract import StateTable
-from everview.store.embedded import bags, drops, epochs, records
+from everview.store.embedded import bags, drops, epoch_records, records
 from everview.store.embedded.views import EmbeddedViews
 from tests.store.state_files import (
     Files,
@@ -134,7 +134,7 @@ def test_a_zombie_cannot_write_under_a_dropped_prefix(
     number = begin(views).epoch
     views.write(TABLE, number, puts(ROWS))
     with monkeypatch.context() as dying:
-        dying.setattr(epochs, "raise_fences", lambda *_: None)
+        dying.setattr(epoch_records, "raise_fences", lambda *_: None)
         views.commit("main", number)
     views.drop(TABLE, MINE)
     zombie = puts({MINE + b"zombie": b"1"}, previous={})

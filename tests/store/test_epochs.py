@@ -8,8 +8,8 @@ import pytest
 from everview.change.frontier import Frontier
 from everview.errors import EpochOrderError, InputError, SnapshotExpiredError, StaleEpochError
 from everview.store.contract import StateTable
-from everview.store.embedded import epochs, snapshots
-from everview.store.embedded.epochs import fence_in
+from everview.store.embedded import epoch_records, snapshots
+from everview.store.embedded.epoch_records import fence_in
 from everview.store.embedded.views import EmbeddedViews
 from tests.store.state_files import Files, Killed, begin, epoch, get, puts
 
@@ -84,7 +84,7 @@ def test_commit_takes_the_epoch_under_way_or_repeats_the_last(views: EmbeddedVie
 
 
 def test_history_keeps_the_last_commits(views: EmbeddedViews, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(epochs, "HISTORY", 3)
+    monkeypatch.setattr(epoch_records, "HISTORY", 3)
     for _ in range(5):
         epoch(views, TABLE)
         epoch(views, StateTable(8, "other", "other"))

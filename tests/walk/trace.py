@@ -37,7 +37,8 @@ class Function:
     @property
     def is_hop(self) -> bool:
         """Whether a call of it from another package is a hop."""
-        return self.package not in WORDS and not self.name.rpartition(".")[2].startswith("_")
+        is_nested = "<locals>" in self.name
+        return self.package not in WORDS and not is_nested and not self.name.rpartition(".")[2].startswith("_")
 
     def summary(self) -> str:
         """The first sentence of what is written about it."""

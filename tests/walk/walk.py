@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,9 +96,8 @@ class TracedTask(StageTask):
         trace = Trace()
         with trace.on():
             made = list(super().__call__(batches))
-        functions = [[one.file, one.name, one in trace.hops] for one in trace.functions]
         with Path(self.marks, f"stage-{self.stage}").open("a") as file:
-            file.write(json.dumps(functions) + "\n")
+            file.write(json.dumps(_functions(trace)) + "\n")
         yield from made
 
 
@@ -108,7 +106,6 @@ class TracedPipeline(Pipeline):
 
     marks = Path()
     trace = Trace()
-    done = threading.Event()
 
     class EXECUTOR(SparkExecutor):
         def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
@@ -140,25 +137,30 @@ def on_spark(path: Path) -> Walk:
         spark.stop()
     walk["driver"] = TracedPipeline.trace
     for file in sorted(TracedPipeline.marks.glob("stage-*")):
-        walk[file.name.replace("-", " ")] = _read(file)
+        tasks = map(json.loads, file.read_text().splitlines())
+        walk[file.name.replace("-", " ")] = _trace(function for functions in tasks for function in functions)
     return walk
 
 
-def _read(file: Path) -> Trace:
-    """What all tasks of a stage called."""
-    trace = Trace()
-    for line in file.read_text().splitlines():
-        for name, function, is_hop in json.loads(line):
-            trace.functions.setdefault(Function(name, function))
-            if is_hop:
-                trace.hops.setdefault(Function(name, function))
-    return trace
-
-
 def to_json(walk: Walk) -> str:
-    return json.dumps(
-        {part: [[one.file, one.name, one in trace.hops] for one in trace.functions] for part, trace in walk.items()}
-    )
+    return json.dumps({part: _functions(trace) for part, trace in walk.items()})
+
+
+def from_json(text: str) -> Walk:
+    return {part: _trace(functions) for part, functions in json.loads(text).items()}
+
+
+def _functions(trace: Trace) -> list[tuple[str, str, bool]]:
+    return [(one.file, one.name, one in trace.hops) for one in trace.functions]
+
+
+def _trace(functions: Iterable[tuple[str, str, bool]]) -> Trace:
+    trace = Trace()
+    for file, name, is_hop in functions:
+        trace.functions.setdefault(Function(file, name))
+        if is_hop:
+            trace.hops.setdefault(Function(file, name))
+    return trace
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import everview
 from everview.client.database import Database
 from everview.maintain.figures import EpochFigures
-from everview.maintain.quarantine import SetAside, set_aside
+from everview.maintain.quarantined import SetAside, set_aside
 from everview.store.embedded import blocks
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from everview.change.entries import HAD, INCARNATION, KEY, OLD, SEQ
 from everview.change.frontier import Frontier, Slice
 from everview.errors import DamagedEntryError, SnapshotExpiredError
-from everview.store.contract import Snapshot, Store, Table
+from everview.store.contract import Store, Table, TableSnapshot
 from everview.store.keys import KeyCodec
 
 _ENTRIES = 50_000
@@ -55,7 +55,7 @@ class BaseRows:
     """A table, or a part of it, at a frontier that a snapshot has reached."""
 
     def __init__(
-        self, store: Store, snapshot: Snapshot, frontier: Frontier, table: Table, part: KeyRange = WHOLE
+        self, store: Store, snapshot: TableSnapshot, frontier: Frontier, table: Table, part: KeyRange = WHOLE
     ) -> None:
         self.table = table
         self.schema: pa.Schema = table.schema.arrow
@@ -126,7 +126,7 @@ class BaseRows:
                 yield Slice(whole.node, after, min(whole.upto, after + _ENTRIES))
 
 
-def edges(snapshot: Snapshot, table: Table, rows: int) -> list[bytes]:
+def edges(snapshot: TableSnapshot, table: Table, rows: int) -> list[bytes]:
     """Keys that cut a table into parts of about so many rows."""
     codec = KeyCodec(table.schema.key_parts)
     found: list[bytes] = []

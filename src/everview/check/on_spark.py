@@ -35,7 +35,7 @@ from everview.check.report import Report, ViewReport
 from everview.check.verify import ATTEMPTS, SAMPLES, ShownViews, cases_of, chosen
 from everview.errors import EverviewError, SnapshotExpiredError
 from everview.scratch import scratch
-from everview.store.contract import Snapshot, Table
+from everview.store.contract import Table, TableSnapshot
 from everview.store.opened import opened
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class _Written:
 
     @staticmethod
     def down(
-        kept: ShownViews, snapshot: Snapshot, definitions: Definitions, names: Sequence[str], spool: Path
+        kept: ShownViews, snapshot: TableSnapshot, definitions: Definitions, names: Sequence[str], spool: Path
     ) -> _Written:
         """Write down what views show in a snapshot."""
         asked = chosen(definitions, names)
@@ -146,7 +146,7 @@ class _Read:
             return write_rows(self.file, rows.schema, rows.scan())
 
 
-def _reads(place: str, snapshot: Snapshot, written: _Written, rows: int) -> Iterator[_Read]:
+def _reads(place: str, snapshot: TableSnapshot, written: _Written, rows: int) -> Iterator[_Read]:
     for (group, _), (frontier, table) in written.needed().items():
         folder = written.tables(group, table)
         folder.mkdir(parents=True)

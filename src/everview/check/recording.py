@@ -39,7 +39,7 @@ from everview.errors import DefinitionError
 from everview.scratch import scratch
 from everview.sql.fetching import fetched
 from everview.sql.settings import connect
-from everview.store.contract import Snapshot
+from everview.store.contract import TableSnapshot
 from everview.store.registering import register
 
 
@@ -106,7 +106,7 @@ class Recording:
         with snapshot:
             return [BaseState(frontier, self._said(snapshot, definitions, frontier)) for frontier in ordered]
 
-    def _said(self, snapshot: Snapshot, definitions: Definitions, frontier: Frontier) -> dict[object, object]:
+    def _said(self, snapshot: TableSnapshot, definitions: Definitions, frontier: Frontier) -> dict[object, object]:
         one = self._one(definitions)
         base = partial(BaseRows, self._kept.store, snapshot, frontier)
         with scratch() as folder, Workspace(definitions, base, folder) as workspace:

@@ -19,7 +19,7 @@ from everview.errors import SnapshotExpiredError
 from everview.maintain import Plans
 from everview.maintain.shadow import Oddity, Shadow, StateFound
 from everview.scratch import scratch
-from everview.store.contract import Commit, Snapshot
+from everview.store.contract import Commit, TableSnapshot
 
 
 def verify_states(kept: ShownViews, names: Sequence[str] = (), samples: int = SAMPLES) -> Report:
@@ -41,7 +41,9 @@ def verify_states(kept: ShownViews, names: Sequence[str] = (), samples: int = SA
     raise AssertionError("the last attempt has returned or raised")
 
 
-def _of_group(kept: ShownViews, snapshot: Snapshot, group: str, wanted: set[str], samples: int) -> Iterator[ViewReport]:
+def _of_group(
+    kept: ShownViews, snapshot: TableSnapshot, group: str, wanted: set[str], samples: int
+) -> Iterator[ViewReport]:
     store = kept.store
     commit = snapshot.committed(group)
     bound = Plans(store, Catalog(store.metadata, store.views)).at(group, commit.epoch)

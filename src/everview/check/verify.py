@@ -22,7 +22,7 @@ from everview.check.recompute import RecomputedRows, Workspace
 from everview.check.report import Report, ViewReport
 from everview.errors import DefinitionError, SnapshotExpiredError
 from everview.scratch import scratch
-from everview.store.contract import Snapshot, Store, Table
+from everview.store.contract import Store, Table, TableSnapshot
 
 SAMPLES = 20
 """Differences of each kind that are named."""
@@ -36,13 +36,13 @@ class ShownViews(Protocol):
     @property
     def store(self) -> Store: ...
 
-    def opened(self) -> tuple[Snapshot, Definitions]:
+    def opened(self) -> tuple[TableSnapshot, Definitions]:
         """A snapshot, and what is defined in it."""
 
-    def rows(self, one: Maintained, snapshot: Snapshot) -> RecomputedRows:
+    def rows(self, one: Maintained, snapshot: TableSnapshot) -> RecomputedRows:
         """What a view or index shows in a snapshot."""
 
-    def lacking(self, group: str, snapshot: Snapshot) -> Mapping[str, int]:
+    def lacking(self, group: str, snapshot: TableSnapshot) -> Mapping[str, int]:
         """How many rows, groups, partitions and log entries the views of a group lack."""
 
 
@@ -61,7 +61,12 @@ def verify(kept: ShownViews, names: Sequence[str] = (), samples: int = SAMPLES) 
 
 
 def _verified(
-    kept: ShownViews, snapshot: Snapshot, definitions: Definitions, names: Sequence[str], samples: int, folder: Path
+    kept: ShownViews,
+    snapshot: TableSnapshot,
+    definitions: Definitions,
+    names: Sequence[str],
+    samples: int,
+    folder: Path,
 ) -> Iterator[ViewReport]:
     asked = chosen(definitions, names)
     for group in dict.fromkeys(one.group for one in asked):
@@ -108,7 +113,7 @@ def in_reading_order(definitions: Definitions) -> list[Maintained]:
     return [one for one in found.values() if not isinstance(one, NamedQuery)]
 
 
-def cases_of(kept: ShownViews, snapshot: Snapshot, group: str, views: Sequence[Maintained]) -> list[Case]:
+def cases_of(kept: ShownViews, snapshot: TableSnapshot, group: str, views: Sequence[Maintained]) -> list[Case]:
     """The views of a group, as a snapshot has them."""
     commit = snapshot.committed(group)
     lacking = kept.lacking(group, snapshot)

@@ -36,7 +36,7 @@ from everview.maintain.coordination import ask
 from everview.maintain.pending import Laid, Moved, Pending
 from everview.maintain.rounds import Rounds
 from everview.maintain.unfinished import standing
-from everview.store.contract import Snapshot
+from everview.store.contract import TableSnapshot
 
 LITTLE = 10_000
 """Pending log entries up to which a reader computes what they change."""
@@ -68,7 +68,7 @@ class Asked:
 class Version:
     """A snapshot in which some views are as fresh as asked for, and how far they are in it."""
 
-    snapshot: Snapshot
+    snapshot: TableSnapshot
     shown: Frontier
 
 
@@ -128,7 +128,7 @@ class Freshness:
         return any(self.store.views.committed(group).epoch != epoch for group, epoch in epochs.items())
 
     def _laid(
-        self, views: Sequence[ViewDefinition], goal: Frontier, snapshot: Snapshot, newest: bool
+        self, views: Sequence[ViewDefinition], goal: Frontier, snapshot: TableSnapshot, newest: bool
     ) -> Version | None:
         """The snapshot with what is pending laid over it; None where that is too much."""
         commits = {view.group: snapshot.committed(view.group) for view in views}

@@ -9,13 +9,13 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from everview.boundary import public
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError
 from everview.maintain.epochs import OPERATIONS
-from everview.maintain.local_pipeline import LocalPipeline
+from everview.maintain.local_pipeline import LocalPipeline, RunningPipeline
 from everview.store.opened import open_store
 
 if TYPE_CHECKING:
@@ -23,15 +23,7 @@ if TYPE_CHECKING:
 
 
 ON_SPARK = 250_000
-"""Log entries of an epoch on Spark, unless told otherwise."""
-
-
-class Running(AbstractContextManager[object], Protocol):
-    """What keeps the views up to date while its block lasts: a pipeline, or a keeper."""
-
-    def check(self) -> None: ...
-
-    def drain(self, frontier: Frontier | None = None, timeout: float | None = None) -> Frontier: ...
+"""Log entries of an epoch on Spark, by default."""
 
 
 @public
@@ -55,7 +47,7 @@ class Maintaining(AbstractContextManager["Maintaining"]):
         self._checkpoint = checkpoint
         self._wait = wait
         self._held = ExitStack()
-        self._running: Running | None = None
+        self._running: RunningPipeline | None = None
 
     def __enter__(self) -> Maintaining:
         try:
@@ -66,12 +58,12 @@ class Maintaining(AbstractContextManager["Maintaining"]):
             raise
         return self
 
-    def _local_pipeline(self) -> Running:
+    def _local_pipeline(self) -> RunningPipeline:
         return LocalPipeline(
             lambda: open_store(self._place), operations=self._operations or OPERATIONS, wait=self._wait
         )
 
-    def _pipeline(self) -> Running:
+    def _pipeline(self) -> RunningPipeline:
         """Spark is imported here: it takes a second, and who maintains without it need not have it."""
         from everview.zones.pipeline import Pipeline
         from everview.zones.session import new_session
@@ -99,7 +91,7 @@ class Maintaining(AbstractContextManager["Maintaining"]):
         self.running.check()
 
     @property
-    def running(self) -> Running:
+    def running(self) -> RunningPipeline:
         """The pipeline, or the thread."""
         if self._running is None:
             raise DefinitionError(

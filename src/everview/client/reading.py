@@ -33,7 +33,7 @@ from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.namespace import fold
 from everview.sql.statements import CreateMaterializedView
 from everview.sql.words import Worded
-from everview.store.contract import Snapshot, Store, Table, TableReader
+from everview.store.contract import Store, Table, TableReader, TableSnapshot
 
 SOURCE = f"{RESERVED}source_"
 SAMPLED = 20
@@ -51,10 +51,10 @@ class SessionSettings:
 class VersionChoice(Protocol):
     """Decides which version of the store a statement reads."""
 
-    def opened(self, trees: Sequence[exp.Expr]) -> tuple[Snapshot, Definitions]:
+    def opened(self, trees: Sequence[exp.Expr]) -> tuple[TableSnapshot, Definitions]:
         """What these trees are evaluated over, and what is defined in it."""
 
-    def rows(self, view: ViewDefinition, snapshot: Snapshot) -> ViewRows:
+    def rows(self, view: ViewDefinition, snapshot: TableSnapshot) -> ViewRows:
         """Where the rows of a view are in what was opened."""
 
 
@@ -81,7 +81,7 @@ class SessionContext:
         self.maintenance = Maintenance(self.store, self.catalog)
         self.views = KnownViews(self.store, self.catalog)
 
-    def opened(self, trees: Sequence[exp.Expr]) -> tuple[Snapshot, Definitions]:
+    def opened(self, trees: Sequence[exp.Expr]) -> tuple[TableSnapshot, Definitions]:
         """A version of the store for a statement with these trees, and what is defined in it. The
         snapshot comes first: rows may be older than the definitions, never newer."""
         if self.versions is not None:
@@ -131,7 +131,7 @@ class SessionContext:
         tree: exp.Expr,
         columns: Sequence[ResultColumn],
         definitions: Definitions,
-        snapshot: Snapshot,
+        snapshot: TableSnapshot,
         *,
         target: exp.Table | None = None,
         around: Callable[[str], str] = str,
@@ -160,7 +160,7 @@ class SessionContext:
             table.set("this", exp.to_identifier(name, quoted=True))
         return Answer(self.connections, around(to_sql(query)), columns, sources)
 
-    def answer_in_words(self, query: Worded, definitions: Definitions, snapshot: Snapshot) -> Answer:
+    def answer_in_words(self, query: Worded, definitions: Definitions, snapshot: TableSnapshot) -> Answer:
         """Evaluate the user's own words over the tables and views of a snapshot."""
         sources: dict[str, AnswerSource] = {}
         given: dict[str, str] = {}
@@ -176,7 +176,7 @@ class SessionContext:
             given[relation.name] = f"SELECT * FROM {name}"
         return Answer(self.connections, query.over(given), result_columns(query.columns), sources)
 
-    def _view_source(self, view: ViewDefinition, snapshot: Snapshot, table: exp.Table) -> AnswerSource:
+    def _view_source(self, view: ViewDefinition, snapshot: TableSnapshot, table: exp.Table) -> AnswerSource:
         kinds = {column.name: column.type for column in view.columns}
         asked = lookup(table, [(name, kinds[name]) for name in view.key])
         prefixes = None if asked is None else asked.prefixes

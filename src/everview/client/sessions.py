@@ -147,13 +147,13 @@ class FreshVersions:
         self._asked = asked
         self._session = session
 
-    def opened(self, trees: Sequence[exp.Expr]) -> tuple[contract.Snapshot, Definitions]:
+    def opened(self, trees: Sequence[exp.Expr]) -> tuple[contract.TableSnapshot, Definitions]:
         asked = self._asked
         goal, ends = self._freshness.goal(asked), asked.ends
         if self._session is not None:
             goal |= self._session.frontier
 
-        def take() -> contract.Snapshot:
+        def take() -> contract.TableSnapshot:
             views = views_in(trees, self._context.catalog.definitions())
             version = self._freshness.version(views, goal, ends, newest=asked.fresh)
             if self._session is not None:
@@ -162,7 +162,7 @@ class FreshVersions:
 
         return opened(self._context, take)
 
-    def rows(self, view: ViewDefinition, snapshot: contract.Snapshot) -> ViewRows:
+    def rows(self, view: ViewDefinition, snapshot: contract.TableSnapshot) -> ViewRows:
         return self._freshness.views.at(view, snapshot.committed(view.group).epoch)
 
 
@@ -254,7 +254,7 @@ class SessionView:
         self._last = commit.epoch, commit.frontier
         return goal <= commit.frontier
 
-    def _opened(self, goal: Frontier, ends: float | None) -> contract.Snapshot:
+    def _opened(self, goal: Frontier, ends: float | None) -> contract.TableSnapshot:
         version = self._view.version(goal, ends)
         self._session.saw(version.shown)
         return version.snapshot

@@ -50,7 +50,9 @@ from everview.store.contract import Row, Table
 ATTEMPTS = 20
 
 
-def opened(context: SessionContext, take: Callable[[], contract.Snapshot]) -> tuple[contract.Snapshot, Definitions]:
+def opened(
+    context: SessionContext, take: Callable[[], contract.TableSnapshot]
+) -> tuple[contract.TableSnapshot, Definitions]:
     """A snapshot and what is defined in it. Where definitions change all the time they may be a little
     newer than the rows, never older."""
     for attempt in range(ATTEMPTS):
@@ -182,7 +184,7 @@ class Snapshot:
 class _Lent:
     """A snapshot that is not the borrower's to close."""
 
-    def __init__(self, held: contract.Snapshot) -> None:
+    def __init__(self, held: contract.TableSnapshot) -> None:
         self._held = held
 
     def close(self) -> None:
@@ -196,14 +198,14 @@ class _Held:
     """What a snapshot's own queries read."""
 
     def __init__(
-        self, held: contract.Snapshot, definitions: Definitions, rows: Callable[[ViewDefinition], ViewRows]
+        self, held: contract.TableSnapshot, definitions: Definitions, rows: Callable[[ViewDefinition], ViewRows]
     ) -> None:
         self._lent = _Lent(held)
         self._definitions = definitions
         self._rows = rows
 
-    def rows(self, view: ViewDefinition, snapshot: contract.Snapshot) -> ViewRows:
+    def rows(self, view: ViewDefinition, snapshot: contract.TableSnapshot) -> ViewRows:
         return self._rows(view)
 
-    def opened(self, trees: Sequence[exp.Expr]) -> tuple[contract.Snapshot, Definitions]:
+    def opened(self, trees: Sequence[exp.Expr]) -> tuple[contract.TableSnapshot, Definitions]:
         return self._lent, self._definitions  # type: ignore[return-value]

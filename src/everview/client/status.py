@@ -22,10 +22,10 @@ from everview.maintain.builds import Build, builds_of
 from everview.maintain.figures import EpochFigures, Totals
 from everview.maintain.maintainer import LEASE
 from everview.maintain.metrics import Metrics
-from everview.maintain.quarantine import DAMAGED, set_aside
+from everview.maintain.quarantined import DAMAGED, set_aside
 from everview.maintain.staleness import max_throughput, staleness
 from everview.maintain.trimming import KeptLogs, kept
-from everview.store.contract import Snapshot, Store
+from everview.store.contract import Store, TableSnapshot
 
 COUNTED = 10_000
 """Up to how many of each kind what is set aside is counted."""
@@ -197,7 +197,7 @@ def _group(
     catalog: Catalog,
     plans: Plans,
     metrics: Metrics,
-    snapshot: Snapshot,
+    snapshot: TableSnapshot,
     name: str,
     kind: GroupKind,
 ) -> GroupState:
@@ -275,7 +275,7 @@ class Recent:
         return max(0, written - first.written) / max(self._now - first.time, 0.001)
 
 
-def _build(store: Store, plans: Plans, snapshot: Snapshot, build: Build, catalog: Catalog) -> BuildState | None:
+def _build(store: Store, plans: Plans, snapshot: TableSnapshot, build: Build, catalog: Catalog) -> BuildState | None:
     """How a build is; None where it has ended while we look."""
     names = tuple(one.name for one in catalog.definitions().maintained() if build.builds(one))
     try:

@@ -45,7 +45,7 @@ from everview.client.result import Result, ResultColumn
 from everview.client.view_rows import ViewRows
 from everview.errors import DefinitionError, InputError, LogTrimmedError, SnapshotExpiredError
 from everview.operators.flow import empty, repeated, weighted
-from everview.store.contract import Commit, Snapshot
+from everview.store.contract import Commit, TableSnapshot
 
 if TYPE_CHECKING:
     from everview.client.view_handles import ViewHandle
@@ -213,7 +213,7 @@ class Subscription:
                 self._ready.append(self._change(commit, *_difference(rows, back, further)))
                 back, self._at = further, commit
 
-    def _back(self, rows: ViewRows, snapshot: Snapshot, frontier: Frontier, now: Frontier) -> pa.Table | None:
+    def _back(self, rows: ViewRows, snapshot: TableSnapshot, frontier: Frontier, now: Frontier) -> pa.Table | None:
         """The way from the rows of now back to those at a frontier; None where that is here."""
         if frontier == now:
             return None

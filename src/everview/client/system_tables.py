@@ -27,10 +27,10 @@ from everview.maintain.figures import EpochFigures
 from everview.maintain.metrics import Metrics
 from everview.maintain.staleness import max_throughput
 from everview.sql.namespace import SYSTEM_TABLES, Relation, system_name
-from everview.store.contract import Snapshot
+from everview.store.contract import TableSnapshot
 
 Row: TypeAlias = tuple[Any, ...]
-Read: TypeAlias = Callable[[Metrics, Definitions, Snapshot], Iterator[Row]]
+Read: TypeAlias = Callable[[Metrics, Definitions, TableSnapshot], Iterator[Row]]
 
 _UPDATES: dict[str, Type] = {"inserted": BIGINT, "updated": BIGINT, "deleted": BIGINT}
 """Rows of views."""
@@ -99,7 +99,7 @@ COLUMNS: dict[str, dict[str, Type]] = {
 """The columns of each table."""
 
 
-def _epochs(metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> Iterator[Row]:
+def _epochs(metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot) -> Iterator[Row]:
     for group, one in _remembered(metrics, definitions, snapshot):
         yield (
             group,
@@ -125,14 +125,14 @@ def _epochs(metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> I
         )
 
 
-def _stages(metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> Iterator[Row]:
+def _stages(metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot) -> Iterator[Row]:
     for group, one in _remembered(metrics, definitions, snapshot):
         for stage in one.stages:
             for part, seconds in stage.parts.items():
                 yield group, one.epoch, stage.stage, stage.tasks, stage.seconds, part, seconds
 
 
-def _view_updates(metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> Iterator[Row]:
+def _view_updates(metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot) -> Iterator[Row]:
     """Of views that are there, since they are."""
     for group in definitions.groups():
         sums = metrics.sums(snapshot, group.name)
@@ -145,7 +145,7 @@ def _view_updates(metrics: Metrics, definitions: Definitions, snapshot: Snapshot
                     yield group.name, one.epoch, _moment(one.time), name, *three
 
 
-def _groups(metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> Iterator[Row]:
+def _groups(metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot) -> Iterator[Row]:
     for group in definitions.groups():
         sums = metrics.sums(snapshot, group.name)
         if sums is None:
@@ -171,7 +171,7 @@ def _groups(metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> I
         )
 
 
-def _views(metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> Iterator[Row]:
+def _views(metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot) -> Iterator[Row]:
     for group in definitions.groups():
         sums = metrics.sums(snapshot, group.name)
         for one in definitions.maintained():
@@ -209,7 +209,7 @@ class SystemNames(CatalogNames):
         return SYSTEM_RELATIONS.get(name) or super().find(name)
 
 
-def system_source(name: str, metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> AnswerSource:
+def system_source(name: str, metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot) -> AnswerSource:
     """The rows of one of the tables."""
     table = next(one for one in SYSTEM_TABLES if system_name(one) == name)
     schema = pa.schema([pa.field(column, kind.arrow) for column, kind in COLUMNS[table].items()])
@@ -223,7 +223,9 @@ def system_source(name: str, metrics: Metrics, definitions: Definitions, snapsho
     return AnswerSource(schema, scan)
 
 
-def _remembered(metrics: Metrics, definitions: Definitions, snapshot: Snapshot) -> Iterator[tuple[str, EpochFigures]]:
+def _remembered(
+    metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot
+) -> Iterator[tuple[str, EpochFigures]]:
     for group in definitions.groups():
         for one in metrics.last(snapshot, group.name):
             yield group.name, one

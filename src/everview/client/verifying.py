@@ -16,9 +16,9 @@ from everview.catalog import Definitions, Maintained
 from everview.client.reading import SessionContext
 from everview.client.snapshot_handles import opened
 from everview.errors import SnapshotExpiredError
-from everview.maintain.quarantine import DAMAGED, set_aside
+from everview.maintain.quarantined import DAMAGED, set_aside
 from everview.operators.view import StoredView
-from everview.store.contract import Snapshot, Store
+from everview.store.contract import Store, TableSnapshot
 
 COUNTED = 10_000
 """Up to how many of each kind what is set aside is counted."""
@@ -29,7 +29,7 @@ class ShownRows:
     """The rows of a view or index as of an epoch of a snapshot, as a stream."""
 
     reader: StoredView
-    snapshot: Snapshot
+    snapshot: TableSnapshot
     epoch: int
 
     @property
@@ -54,17 +54,17 @@ class KeptViews:
     def store(self) -> Store:
         return self._context.store
 
-    def opened(self) -> tuple[Snapshot, Definitions]:
+    def opened(self) -> tuple[TableSnapshot, Definitions]:
         return opened(self._context, self._context.store.snapshot)
 
-    def rows(self, one: Maintained, snapshot: Snapshot) -> ShownRows:
+    def rows(self, one: Maintained, snapshot: TableSnapshot) -> ShownRows:
         epoch = snapshot.committed(one.group).epoch
         bound = self._context.views.plans.at(one.group, epoch)
         if bound is None or one.name not in bound.plan.by_name:
             raise SnapshotExpiredError(f"{one.kind} {one.name} was defined anew", hint="try again")
         return ShownRows(StoredView(bound, one.name), snapshot, epoch)
 
-    def lacking(self, group: str, snapshot: Snapshot) -> Mapping[str, int]:
+    def lacking(self, group: str, snapshot: TableSnapshot) -> Mapping[str, int]:
         found: Counter[str] = Counter()
         context = self._context
         for one in set_aside(context.catalog, context.views.plans, group, snapshot, COUNTED):

@@ -42,14 +42,14 @@ from everview.client.view_rows import ViewRows
 from everview.errors import EverviewError
 from everview.maintain.rounds import Rounds
 from everview.operators.stored import LONGEST_KEY
-from everview.store.contract import Row, Snapshot
+from everview.store.contract import Row, TableSnapshot
 
 
 @public
 class ViewReader:
     """Reads of one view as of one epoch of one snapshot."""
 
-    def __init__(self, rows: ViewRows, snapshot: Snapshot) -> None:
+    def __init__(self, rows: ViewRows, snapshot: TableSnapshot) -> None:
         self._rows = rows
         self._snapshot = snapshot
         self._epoch = snapshot.committed(rows.view.group).epoch
@@ -90,7 +90,7 @@ class ViewReader:
 
 def scanned(
     rows: ViewRows,
-    snapshot: Snapshot,
+    snapshot: TableSnapshot,
     prefix: Sequence[object],
     start: Sequence[object] | None,
     stop: Sequence[object] | None,
@@ -216,7 +216,7 @@ class ViewHandle:
         with self.version(goal, ends).snapshot as snapshot:
             yield ViewReader(self.rows_in(snapshot), snapshot)
 
-    def rows_in(self, snapshot: Snapshot) -> ViewRows:
+    def rows_in(self, snapshot: TableSnapshot) -> ViewRows:
         """The view under the plan by which its rows were kept in a snapshot."""
         view = self._known.rows.view
         return self._views.at(view, snapshot.committed(view.group).epoch)
@@ -232,7 +232,7 @@ class ViewHandle:
             found.snapshot.close()
             rounds.changed(known.counter)
 
-    def _opened(self, asked: Asked) -> Snapshot:
+    def _opened(self, asked: Asked) -> TableSnapshot:
         return self.version(self._freshness.goal(asked), asked.ends).snapshot
 
     # -------------------------------------------------------------- many rows

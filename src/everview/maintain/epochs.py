@@ -23,7 +23,7 @@ from everview.maintain.rebuilding import replace_quarantine
 from everview.maintain.tasks import Chunk, EpochTask
 from everview.operators.bound import QUARANTINE
 from everview.operators.runner import Outcome
-from everview.store.contract import Begun, Commit, Damage, Snapshot, Store
+from everview.store.contract import Begun, Commit, Damage, Store, TableSnapshot
 
 OPERATIONS = 100_000
 """Log entries that an epoch takes at most, by default."""
@@ -85,7 +85,7 @@ class Epochs:
             if begun.plan == task:
                 views.commit(group, begun.epoch)
 
-    def run(self, begun: Begun, executor: Executor | None = None, snapshot: Snapshot | None = None) -> Done:
+    def run(self, begun: Begun, executor: Executor | None = None, snapshot: TableSnapshot | None = None) -> Done:
         """Do an epoch and commit it: on the executor that these epochs have, unless another one is given. Where
         another process has committed it meanwhile, nothing is left to do."""
         task = EpochTask.from_bytes(begun.plan)

@@ -28,7 +28,7 @@ from everview.maintain.tasks import EpochTask
 from everview.operators.bound import BoundPlan
 from everview.operators.runner import Outcome, Runner
 from everview.operators.stages import Clock
-from everview.store.contract import Begun, Damage, LogBatch, Snapshot, Store
+from everview.store.contract import Begun, Damage, LogBatch, Store, TableSnapshot
 
 KEPT = 8
 """Plans whose workers are kept ready."""
@@ -37,7 +37,7 @@ KEPT = 8
 class Executor(Protocol):
     """Does the work of epochs that have begun."""
 
-    def work(self, begun: Begun, task: EpochTask, snapshot: Snapshot | None = None) -> Outcome:
+    def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
         """Bring all state to an epoch. ``snapshot`` is one at the epoch's frontier, if the caller holds one."""
 
 
@@ -61,7 +61,7 @@ def read_input(
     slices: Sequence[Slice],
     pieces: Sequence[int],
     clock: Clock,
-    snapshot: Snapshot | None = None,
+    snapshot: TableSnapshot | None = None,
 ) -> EpochInput:
     """Read slices of the logs, and pieces of a build's chunk as they were at the epoch's frontier."""
     batches: list[LogBatch] = []
@@ -93,7 +93,7 @@ class LocalExecutor:
         self._plans = plans
         self._runners: dict[tuple[str, bool], Runner] = {}
 
-    def work(self, begun: Begun, task: EpochTask, snapshot: Snapshot | None = None) -> Outcome:
+    def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
         runner, clock = self._runner(task), Clock()
         slices = begun.start.slices_to(begun.frontier)
         read = read_input(self._store, runner.bound, task, begun.frontier, slices, range(task.pieces), clock, snapshot)

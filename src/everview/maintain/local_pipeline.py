@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 from everview.catalog import Catalog, GroupKind, ViewStatus
 from everview.change.frontier import Frontier
@@ -18,6 +20,14 @@ from everview.maintain.maintainer import LEASE, Maintainer
 from everview.maintain.rounds import Rounds, deadline_in
 from everview.maintain.scheduler import POLL, Scheduler, as_everview_error
 from everview.store.contract import Store
+
+
+class RunningPipeline(AbstractContextManager[object], Protocol):
+    """What keeps the views up to date while its block lasts: a pipeline on Spark, or a local one."""
+
+    def check(self) -> None: ...
+
+    def drain(self, frontier: Frontier | None = None, timeout: float | None = None) -> Frontier: ...
 
 
 class LocalPipeline:

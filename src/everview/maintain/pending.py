@@ -48,10 +48,10 @@ from everview.store.contract import (
     HeldTable,
     LogBatch,
     Records,
-    Snapshot,
     StateTable,
     Store,
     Table,
+    TableSnapshot,
 )
 from everview.store.keys import successor
 from everview.store.ragged import BINARY
@@ -96,14 +96,14 @@ class Pending:
         self._runners: OrderedDict[tuple[str, str, tuple[int, ...]], Runner] = OrderedDict()
         self._last: OrderedDict[tuple[str, str, int, Frontier], Moved] = OrderedDict()
 
-    def over(self, group: str, view: str, snapshot: Snapshot, frontier: Frontier | None = None) -> Laid:
+    def over(self, group: str, view: str, snapshot: TableSnapshot, frontier: Frontier | None = None) -> Laid:
         """A reader in which a view, or an index, is as it will be when its group is at the frontier,
         by default at that of the snapshot. Its records are read as of the snapshot's last committed
         epoch of the group."""
         wanted = snapshot.frontier if frontier is None else frontier
         return Laid(snapshot, [self.moved(group, view, snapshot, wanted)])
 
-    def moved(self, group: str, view: str, snapshot: Snapshot, goal: Frontier) -> Moved:
+    def moved(self, group: str, view: str, snapshot: TableSnapshot, goal: Frontier) -> Moved:
         """What changes in a view from the snapshot's committed rows to a frontier; nothing where they
         are there already."""
         commit = snapshot.committed(group)
@@ -118,7 +118,7 @@ class Pending:
                     self._last.popitem(last=False)
             return found
 
-    def moved_back(self, group: str, view: str, snapshot: Snapshot, goal: Frontier) -> Moved:
+    def moved_back(self, group: str, view: str, snapshot: TableSnapshot, goal: Frontier) -> Moved:
         """What changes in a view from the snapshot's committed rows back to an earlier frontier."""
         if not self._store.log.guarantees.before_images:
             raise DefinitionError(
@@ -132,7 +132,7 @@ class Pending:
             return self._dry(runner, view, snapshot, commit, goal, undo=True)
 
     def _dry(
-        self, runner: Runner, view: str, snapshot: Snapshot, commit: Commit, goal: Frontier, *, undo: bool = False
+        self, runner: Runner, view: str, snapshot: TableSnapshot, commit: Commit, goal: Frontier, *, undo: bool = False
     ) -> Moved:
         start, end = (goal, commit.frontier) if undo else (commit.frontier, goal)
         tables = list(runner.bound.tables.values())
@@ -174,7 +174,7 @@ class Laid:
     """A snapshot with changes of views laid over it: their records as of the last committed epoch are
     those at the frontier that they moved to."""
 
-    def __init__(self, snapshot: Snapshot, moved: Sequence[Moved]) -> None:
+    def __init__(self, snapshot: TableSnapshot, moved: Sequence[Moved]) -> None:
         self._snapshot = snapshot
         self._records: dict[int, dict[bytes, bytes | None]] = {}
         for one in moved:

@@ -32,7 +32,7 @@ from everview.operators.quarantine_records import recorded
 from everview.operators.runner import Runner
 from everview.operators.stored import LONGEST_KEY, Keys, StoredBags, StoredRecords
 from everview.plan.maintenance import Role, Shape, State, Step
-from everview.store.contract import BagRows, Bytes, Snapshot, StateTable, Table
+from everview.store.contract import BagRows, Bytes, StateTable, Table, TableSnapshot
 from everview.store.embedded import EmbeddedStore
 from everview.store.ragged import BINARY, column_of, glue, lengths
 
@@ -114,7 +114,7 @@ class Shadow:
 
     # -------------------------------------------------------------- comparing
 
-    def compared(self, snapshot: Snapshot, samples: int) -> Iterator[StateFound]:
+    def compared(self, snapshot: TableSnapshot, samples: int) -> Iterator[StateFound]:
         """How the states that a snapshot holds differ from these, state by state; views' own tables and
         what is quarantined among them."""
         epoch = snapshot.committed(self._group).epoch
@@ -143,9 +143,9 @@ def _title(step: Step, state: State) -> str:
 class _Sides:
     """A snapshot and the states beside it."""
 
-    kept: Snapshot
+    kept: TableSnapshot
     kept_epoch: int
-    own: Snapshot
+    own: TableSnapshot
     own_epoch: int
     samples: int
 
@@ -212,7 +212,7 @@ class _Sides:
                 found.first += listed.rows(kind, rows, chosen, other)
 
 
-def _pages(reader: Snapshot, table: StateTable, epoch: int) -> Iterator[tuple[Bytes, Bytes]]:
+def _pages(reader: TableSnapshot, table: StateTable, epoch: int) -> Iterator[tuple[Bytes, Bytes]]:
     after: bytes | None = None
     while len((page := reader.scan(table, b"", epoch, _PAGE, after)).keys):
         yield page.keys, page.values

@@ -24,7 +24,7 @@ from everview.errors import EpochError
 from everview.maintain.tasks import Chunk
 from everview.operators.evaluation import one_array
 from everview.operators.flow import empty
-from everview.store.contract import LogBatch, Snapshot, Store, Table
+from everview.store.contract import LogBatch, Store, Table, TableSnapshot
 from everview.store.keys import KeyCodec
 
 PIECES = 4
@@ -36,7 +36,7 @@ WORD = 8
 """Bytes that a value takes in columns, at least."""
 
 
-def next_chunk(snapshot: Snapshot, table: Table, after: bytes | None, size: int, loaded: tuple[str, ...]) -> Chunk:
+def next_chunk(snapshot: TableSnapshot, table: Table, after: bytes | None, size: int, loaded: tuple[str, ...]) -> Chunk:
     """What comes after ``after``: about so many rows, fewer if they are large, and to the end of the
     table if there are no more."""
     fits = max(1, BYTES // (WORD * len(table.schema.names)))  # however little of it is stored, as nulls are
@@ -46,7 +46,7 @@ def next_chunk(snapshot: Snapshot, table: Table, after: bytes | None, size: int,
     return Chunk(table.name, after, upto, loaded, tuple(keys[edge].as_py() for edge in edges))
 
 
-def rows_at(store: Store, snapshot: Snapshot, table: Table, chunk: Chunk, frontier: Frontier) -> pa.Table:
+def rows_at(store: Store, snapshot: TableSnapshot, table: Table, chunk: Chunk, frontier: Frontier) -> pa.Table:
     """The rows of a chunk as they were at a frontier that the snapshot has reached. They may have more
     columns than the table that is asked for: it may have gained some since the epoch began."""
     table = _as_stored(store, table)
@@ -83,7 +83,7 @@ def keys_of(schema: Schema, rows: pa.Table) -> pa.LargeBinaryArray:
     return KeyCodec(schema.key_parts).encode_columns([rows[name] for name in schema.key])
 
 
-def _rows(snapshot: Snapshot, table: Table, after: bytes | None, upto: bytes | None) -> pa.Table:
+def _rows(snapshot: TableSnapshot, table: Table, after: bytes | None, upto: bytes | None) -> pa.Table:
     parts = [empty(table.schema.arrow)]
     last = None if upto is None else pa.scalar(upto, pa.large_binary())
     for rows in _following(snapshot, table, after):
@@ -94,7 +94,7 @@ def _rows(snapshot: Snapshot, table: Table, after: bytes | None, upto: bytes | N
     return pa.concat_tables(parts)
 
 
-def _following(snapshot: Snapshot, table: Table, after: bytes | None) -> Iterator[pa.Table]:
+def _following(snapshot: TableSnapshot, table: Table, after: bytes | None) -> Iterator[pa.Table]:
     """The rows with keys after ``after``."""
     start = None if after is None else KeyCodec(table.schema.key_parts).decode(after)
     for batch in snapshot.table(table).scan(start=start):

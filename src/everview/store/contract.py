@@ -378,11 +378,11 @@ class StateSnapshot(StateReader, AbstractContextManager["StateSnapshot"], Protoc
     def close(self) -> None: ...
 
 
-class Snapshot(StateSnapshot, Protocol):
+class TableSnapshot(StateSnapshot, Protocol):
     """One version of the whole store: views at their last committed epochs, and base tables
     at one frontier."""
 
-    def __enter__(self) -> Snapshot: ...
+    def __enter__(self) -> TableSnapshot: ...
 
     @property
     def frontier(self) -> Frontier:
@@ -489,7 +489,7 @@ class Store(Protocol):
 
     def batch(self) -> AbstractContextManager[Batch]: ...
 
-    def snapshot(self) -> Snapshot: ...
+    def snapshot(self) -> TableSnapshot: ...
 
     def lease(self, name: str, wait: float | None = 0) -> AbstractContextManager[object]:
         """Be the only process that does what is called so, until the end of the context; one that

@@ -41,7 +41,7 @@ from everview.maintain.tasks import Chunk
 from everview.operators.view import StoredView
 from everview.plan.expressions import quoted
 from everview.sql.settings import connect
-from everview.store.contract import Snapshot, StateReader, Store, Table
+from everview.store.contract import StateReader, Store, Table, TableSnapshot
 from everview.store.opened import opened
 from everview.store.registering import register, unregister
 
@@ -165,7 +165,7 @@ class EverviewReader(DataSourceReader):
             SnapshotPartition(str(frontier), low, high) for low, high in zip([None, *cuts], [*cuts, None], strict=True)
         ]
 
-    def _chosen(self, found: Table | ViewDefinition, snapshot: Snapshot) -> Frontier:
+    def _chosen(self, found: Table | ViewDefinition, snapshot: TableSnapshot) -> Frontier:
         """The frontier to read at."""
         group = MAIN if isinstance(found, Table) else found.group
         reached = snapshot.frontier if isinstance(found, Table) else snapshot.committed(group).frontier
@@ -193,7 +193,7 @@ class EverviewReader(DataSourceReader):
             )
         return frontier
 
-    def _edges(self, view: ViewDefinition, snapshot: Snapshot) -> list[bytes]:
+    def _edges(self, view: ViewDefinition, snapshot: TableSnapshot) -> list[bytes]:
         """The last key of every block of the view's records."""
         epoch = snapshot.committed(view.group).epoch
         reader = self._view_reader(view, epoch)

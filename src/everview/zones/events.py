@@ -16,7 +16,7 @@ from everview.catalog import Catalog, GroupKind, ViewDefinition, ViewStatus
 from everview.errors import EverviewError
 from everview.maintain.builds import Build, builds_of
 from everview.maintain.plans import Plans
-from everview.maintain.quarantine import SetAside, set_aside
+from everview.maintain.quarantined import SetAside, set_aside
 from everview.store.contract import Commit, Store
 
 SET_ASIDE = 1000

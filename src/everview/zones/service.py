@@ -21,17 +21,17 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from everview.catalog import Catalog, GroupKind, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError, InternalError, LeaseTakenError, StoreError
 from everview.maintain.coordination import ask
-from everview.maintain.local_pipeline import LocalPipeline
+from everview.maintain.local_pipeline import LocalPipeline, RunningPipeline
 from everview.maintain.maintainer import LEASE
 from everview.scratch import sweep
 from everview.store.contract import Store
@@ -58,12 +58,6 @@ class Ended(Enum):
     CLEAN = "clean"
     FAILED = "failed"
     TAKEN = "taken"
-
-
-class Running(AbstractContextManager[object], Protocol):
-    """What maintains the store while its block lasts."""
-
-    def check(self) -> None: ...
 
 
 class Service:
@@ -204,14 +198,14 @@ class Service:
         for event in watch.look():
             self._tell(event)
 
-    def _running(self) -> Running:
+    def _running(self) -> RunningPipeline:
         if self._local:
             from everview.maintain.epochs import OPERATIONS
 
             return LocalPipeline(lambda: open_store(self._place), operations=self._operations or OPERATIONS)
         return self._pipeline()
 
-    def _pipeline(self) -> Running:
+    def _pipeline(self) -> RunningPipeline:
         from everview.zones.pipeline import Pipeline
 
         pipeline = partial(

@@ -27,7 +27,7 @@ from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.runner import Outcome
 from everview.operators.stages import Clock
 from everview.operators.work import Written
-from everview.store.contract import Begun, Snapshot, Store
+from everview.store.contract import Begun, Store, TableSnapshot
 from everview.store.opened import machine
 from everview.zones import shuffle_blocks
 from everview.zones.failures import error_of
@@ -55,7 +55,7 @@ class SparkExecutor:
         """This executor for the one epoch whose slices the stream has described."""
         return _Described(self, descriptors)
 
-    def work(self, begun: Begun, task: EpochTask, snapshot: Snapshot | None = None) -> Outcome:
+    def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
         """The work of an epoch that no stream describes: a chunk of a build, a joining, one that another
         process left behind."""
         shares = share_out(begun, task, self.servers())
@@ -123,7 +123,7 @@ class _Described:
     executor: SparkExecutor
     descriptors: DataFrame
 
-    def work(self, begun: Begun, task: EpochTask, snapshot: Snapshot | None = None) -> Outcome:
+    def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
         return self.executor.work_over(begun, task, self.descriptors)
 
 

@@ -9,10 +9,12 @@ from everview.client.result import ResultColumn
 from everview.errors import InputError
 from everview.plan.expressions import quoted
 from everview.store.columns import to_python
-from everview.store.contract import Snapshot, Table
+from everview.store.contract import Table, TableSnapshot
 
 
-def refuse_collisions(connections: Connections, table: Table, snapshot: Snapshot, old: pa.Table, new: pa.Table) -> None:
+def refuse_collisions(
+    connections: Connections, table: Table, snapshot: TableSnapshot, old: pa.Table, new: pa.Table
+) -> None:
     """Refuse new keys that repeat, or that rows have which keep theirs."""
     key = list(table.schema.key)
     names = ", ".join(map(quoted, key))

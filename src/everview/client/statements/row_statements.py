@@ -42,7 +42,7 @@ from everview.errors import ConflictError, MissingColumnError, SqlError, ValueTy
 from everview.sql.check import Checked, check
 from everview.sql.dialects import DEFAULT
 from everview.sql.statements import Delete, Insert, Statement, Update
-from everview.store.contract import Snapshot, Table
+from everview.store.contract import Table, TableSnapshot
 
 T = TypeVar("T")
 
@@ -176,7 +176,7 @@ class _WriteBasis:
 
     context: SessionContext
     statement: Statement
-    snapshot: Snapshot
+    snapshot: TableSnapshot
     definitions: Definitions
 
     def checked(self, query: exp.Expr) -> Checked:

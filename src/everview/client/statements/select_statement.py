@@ -13,7 +13,7 @@ from everview.sql.dialects import to_sql
 from everview.sql.statements import Select
 from everview.sql.trust import is_trusted
 from everview.sql.words import worded
-from everview.store.contract import Snapshot
+from everview.store.contract import TableSnapshot
 
 
 def select(context: SessionContext, statement: Select) -> Result:
@@ -31,7 +31,7 @@ def select(context: SessionContext, statement: Select) -> Result:
     return Result(answer.columns, answer, close=close)
 
 
-def _answer(context: SessionContext, statement: Select, definitions: Definitions, snapshot: Snapshot) -> Answer:
+def _answer(context: SessionContext, statement: Select, definitions: Definitions, snapshot: TableSnapshot) -> Answer:
     """By our own reading, if it can be trusted; otherwise, or where that fails, in the user's own words."""
     words = statement.words
     if words is not None and not (words.is_read and is_trusted(words.text, to_sql(statement.query))):
@@ -56,7 +56,9 @@ def _answer(context: SessionContext, statement: Select, definitions: Definitions
             raise refused from None
 
 
-def _in_own_words(context: SessionContext, statement: Select, definitions: Definitions, snapshot: Snapshot) -> Answer:
+def _in_own_words(
+    context: SessionContext, statement: Select, definitions: Definitions, snapshot: TableSnapshot
+) -> Answer:
     assert statement.words is not None
     words, start = statement.words.text, statement.words.start
     query = worded(words, SystemNames(definitions), statement.source, start, allow_volatile=True)

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from everview.store.contract import Bytes, StateTable
 from everview.store.embedded.chunks import MORE, read_heads, words_of
 from everview.store.embedded.environment import KEY_LIMIT
-from everview.store.embedded.epochs import require_kept
+from everview.store.embedded.epoch_records import require_kept
 from everview.store.embedded.large_bags import LargeBag, TouchedChunk
 from everview.store.embedded.records import Door, check_keys, fetch, inverse, order_of, route, space_of
 from everview.store.embedded.versions import Versions

@@ -39,7 +39,7 @@ from everview.store.embedded.bag_sums import Sums, add_up, merge
 from everview.store.embedded.chunks import decode, encode
 from everview.store.embedded.entries import Alphabet, entries_of, in_one_alphabet
 from everview.store.embedded.environment import KEY_LIMIT
-from everview.store.embedded.epochs import require_kept
+from everview.store.embedded.epoch_records import require_kept
 from everview.store.embedded.large_bags import Ends, LargeBag
 from everview.store.embedded.records import Door, check_types, inverse, write_routed
 from everview.store.embedded.snapshots import StoreFiles

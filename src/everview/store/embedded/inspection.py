@@ -22,7 +22,7 @@ from everview.store.embedded.core import Core
 from everview.store.embedded.creation import Finding, survey
 from everview.store.embedded.durability import boot_id, locked
 from everview.store.embedded.environment import Transaction
-from everview.store.embedded.epochs import RESERVED, begun_in, committed_in, number_of
+from everview.store.embedded.epoch_records import RESERVED, begun_in, committed_in, number_of
 from everview.store.embedded.identity import problems
 from everview.store.embedded.meta_pages import parse_meta
 from everview.store.embedded.pages import walk

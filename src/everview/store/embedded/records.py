@@ -35,7 +35,7 @@ from everview.errors import InputError, KeyTooLongError
 from everview.store.contract import Bytes, Deletes, Puts, Records, StateTable
 from everview.store.embedded.entries import narrow_width, to_codes
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
-from everview.store.embedded.epochs import RESERVED, fence_in, group_name, require_kept, require_open
+from everview.store.embedded.epoch_records import RESERVED, fence_in, group_name, require_kept, require_open
 from everview.store.embedded.snapshots import StoreFiles
 from everview.store.embedded.versions import ABSENT, Versions, encode, encode_one, value_as_of
 from everview.store.ragged import (

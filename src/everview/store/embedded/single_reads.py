@@ -17,7 +17,7 @@ import lmdb
 
 from everview.store.contract import Lookup, StateTable
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
-from everview.store.embedded.epochs import committed_epoch, committed_key, fence_key, number_of, require_kept
+from everview.store.embedded.epoch_records import committed_epoch, committed_key, fence_key, number_of, require_kept
 from everview.store.embedded.layout import DOCUMENT
 from everview.store.embedded.records import space_of
 from everview.store.embedded.snapshots import StoreFiles

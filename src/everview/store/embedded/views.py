@@ -20,7 +20,7 @@ from everview.store.embedded.bag_reads import bag_ends, bag_keys, read_bags
 from everview.store.embedded.bags import add_to_bags, preview_bags, write_bags
 from everview.store.embedded.drops import drop_bags, drop_records
 from everview.store.embedded.environment import Transaction
-from everview.store.embedded.epochs import HISTORY, EmbeddedEpochs, committed_in
+from everview.store.embedded.epoch_records import HISTORY, EmbeddedEpochs, committed_in
 from everview.store.embedded.records import Door, read_records, scan_records, sweep_shard, write_records
 from everview.store.embedded.single_reads import lookup, read_one
 from everview.store.embedded.snapshots import StoreFiles, close_everywhere, open_everywhere

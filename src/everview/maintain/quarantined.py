@@ -16,7 +16,7 @@ from everview.change.frontier import Frontier, Position
 from everview.maintain.plans import Plans
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.quarantine_records import listed
-from everview.store.contract import Snapshot
+from everview.store.contract import TableSnapshot
 
 DAMAGED = "log entry"
 
@@ -44,7 +44,7 @@ class SetAside:
     """Of the log entry."""
 
 
-def set_aside(catalog: Catalog, plans: Plans, group: str, snapshot: Snapshot, limit: int = 100) -> list[SetAside]:
+def set_aside(catalog: Catalog, plans: Plans, group: str, snapshot: TableSnapshot, limit: int = 100) -> list[SetAside]:
     """What the views of a group lack as of a snapshot: at most so many of each kind and table."""
     epoch = snapshot.committed(group).epoch
     bound = plans.at(group, epoch)
