@@ -23,9 +23,10 @@ import pyarrow as pa
 
 from bench.measure import seconds
 from everview.change.frontier import Frontier
-from everview.store.contract import BagEnds, BagRows, Bytes, Puts, StateTable
+from everview.store.contract import BagEnds, BagRows, Puts, StateTable
 from everview.store.embedded import EmbeddedStore
 from everview.store.embedded.environment import FULL_SIZE
+from everview.store.encoding.ragged import Bytes
 
 TABLE = StateTable(1, "bench", "main")
 RECORDS = 100_000

@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from everview.change.frontier import Frontier, Slice
 from everview.errors import EverviewError, LogTrimmedError, MissingColumnError, TopologyError
 from everview.store.contract import BaseTable, Batch, HeldTable, Row, Table, TableSnapshot, TableWriter
-from everview.store.keys import KeyCodec
+from everview.store.encoding.keys import KeyCodec
 from tests.adapters import histories
 from tests.adapters.effort import HISTORIES
 from tests.adapters.guarantees import needs

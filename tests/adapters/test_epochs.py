@@ -7,7 +7,8 @@ import pytest
 
 from everview.change.frontier import Frontier
 from everview.errors import ConflictError, DamagedEntryError, EpochError, EpochOrderError, InputError, StaleEpochError
-from everview.store.contract import BagRows, Bytes, Commit, Deletes, Puts, StateTable, Store, ViewStore
+from everview.store.contract import BagRows, Commit, Deletes, Puts, StateTable, Store, ViewStore
+from everview.store.encoding.ragged import Bytes
 from tests.adapters.under_test import StoreUnderTest
 
 TABLE = StateTable(1, "totals", "main")

@@ -13,7 +13,7 @@ from everview.change.frontier import Frontier, Slice
 from everview.change.schema import Schema
 from everview.errors import LogTrimmedError
 from everview.store.contract import EntryKind, Row, Store, Table
-from everview.store.keys import KeyCodec
+from everview.store.encoding.keys import KeyCodec
 from tests.adapters.guarantees import needs
 from tests.adapters.model import entries_of
 from tests.adapters.under_test import define

@@ -9,7 +9,8 @@ import pytest
 
 from everview.change.frontier import Frontier
 from everview.errors import StaleEpochError
-from everview.store.contract import Bytes, Deletes, Puts, StateTable, Store
+from everview.store.contract import Deletes, Puts, StateTable, Store
+from everview.store.encoding.ragged import Bytes
 
 TABLE = StateTable(1, "totals", "main")
 KEYS = [b"", b"a", b"b", b"a\0", bytes(400)]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from everview.catalog import Catalog, Draft, Epochs, QuarantineEntry, ViewDefinition, ViewStatus
+from everview.catalog import Catalog, Draft, GroupProgress, QuarantineEntry, ViewDefinition, ViewStatus
 from everview.catalog import catalog as catalog_module
 from everview.change.frontier import Frontier, Position
 from everview.change.schema import Column, Schema
@@ -276,7 +276,7 @@ def test_epochs_are_those_of_the_view_store(metadata: Metadata) -> None:
     views = OneEpoch()
     catalog = Catalog(metadata, views)  # type: ignore[arg-type]
     catalog.create_group("Nightly", "lazy")
-    assert catalog.epochs("nightly") == Epochs(views.committed("Nightly"), views.begun("Nightly"))
+    assert catalog.epochs("nightly") == GroupProgress(views.committed("Nightly"), views.begun("Nightly"))
     with pytest.raises(UnknownObjectError, match="there is no group weekly"):
         catalog.epochs("weekly")
     with pytest.raises(StoreError, match="without a view store"):

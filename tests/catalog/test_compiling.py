@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from everview.catalog import Catalog, IndexDefinition, NamedQuery, ViewDefinition
+from everview.catalog.catalog_names import CatalogNames
 from everview.catalog.compiling import compiled_view, define_query, define_view
-from everview.catalog.namespace import CatalogNames
 from everview.change.schema import Column, Schema
 from everview.change.types import INTEGER, VARCHAR
 from everview.errors import DefinitionError, SqlRefusedError, UnknownObjectError

@@ -10,7 +10,7 @@ import duckdb
 
 import everview
 from everview.change.types import parse_type
-from everview.store.columns import to_python
+from everview.store.encoding.columns import to_python
 
 SCALARS: dict[str, tuple[str, ...]] = {
     "BOOLEAN": ("true", "false"),

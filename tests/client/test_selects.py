@@ -12,7 +12,7 @@ import pytest
 from sqlglot import exp
 
 import everview
-from everview.catalog.namespace import CatalogNames
+from everview.catalog.catalog_names import CatalogNames
 from everview.change.types import Type
 from everview.client import reading
 from everview.client.lookups import MOST, Lookup, lookup

@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from everview.change.schema import Schema
 from everview.operators.runner import Runner
-from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Commit, Records, StateReader, StateTable
+from everview.store.contract import BagEnds, BagRows, Begun, Commit, Records, StateReader, StateTable
+from everview.store.encoding.ragged import Bytes
 from tests.oracle.maintained import GROUP, Maintained
 
 Write = tuple[str, dict[str, object], bool]

@@ -16,7 +16,7 @@ import everview
 from everview.change.types import BIGNUM
 from everview.operators.accumulators import accumulator
 from everview.sql.settings import connect
-from everview.store.columns import to_arrow, to_python
+from everview.store.encoding.columns import to_arrow, to_python
 
 NUMBERS = st.integers(-300, 300) | st.integers(-(2**512), 2**512) | st.integers(-(10**400), 10**400)
 Row = tuple[int | None, int, int]

@@ -30,8 +30,9 @@ from everview.plan.compile import compile_text, plan_views
 from everview.plan.maintenance import MaintenancePlan
 from everview.sql.namespace import Names, Relation
 from everview.sql.settings import connect
-from everview.store.contract import BagEnds, BagRows, Bytes, Deletes, LogBatch, Puts, StateTable, Table
-from everview.store.keys import KeyCodec
+from everview.store.contract import BagEnds, BagRows, Deletes, LogBatch, Puts, StateTable, Table
+from everview.store.encoding.keys import KeyCodec
+from everview.store.encoding.ragged import Bytes
 from tests.oracle.maintained import GROUP, Maintained, difference
 
 SCHEMA = Schema.of({"k": "INTEGER", "a": "INTEGER", "b": "VARCHAR", "n": "DOUBLE"}, key=["k"])

@@ -8,7 +8,7 @@ import pytest
 from everview.errors import DamagedEntryError
 from everview.operators.in_memory import InMemory
 from everview.store.contract import Deletes, Puts, StateTable
-from everview.store.ragged import BINARY
+from everview.store.encoding.ragged import BINARY
 
 TABLE = StateTable(1, "view", "main")
 NOTHING = pa.array([], BINARY)

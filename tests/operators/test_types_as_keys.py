@@ -14,7 +14,7 @@ import pytest
 
 import everview
 from everview.sql.settings import connect
-from everview.store.registering import register, unregister
+from everview.store.encoding.registering import register, unregister
 
 TYPES: dict[str, tuple[str, ...]] = {
     "TIMESTAMP_S": ("'2020-01-01 00:00:00'", "'1969-12-31 23:59:59'", "'infinity'"),

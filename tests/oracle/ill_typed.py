@@ -23,7 +23,7 @@ from everview.change.schema import Schema
 from everview.errors import EverviewError
 from everview.plan.compile import compile_text, plan_views
 from everview.sql.namespace import Names, Relation
-from everview.store.registering import register, unregister
+from everview.store.encoding.registering import register, unregister
 from tests.oracle.base import emptied
 from tests.oracle.maintained import Maintained, content, database, difference
 

@@ -31,8 +31,8 @@ from everview.sql.namespace import Names, Relation
 from everview.sql.settings import connect
 from everview.store.contract import BaseTable, Begun, StateTable
 from everview.store.embedded.store import EmbeddedStore
-from everview.store.fitting import fit
-from everview.store.registering import register, unregister
+from everview.store.encoding.fitting import fit
+from everview.store.encoding.registering import register, unregister
 
 GROUP = "main"
 

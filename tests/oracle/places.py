@@ -23,7 +23,8 @@ from everview.operators.runner import Outcome, Runner
 from everview.operators.stages import Packed, Stage, Workshop, sources_of
 from everview.operators.work import Changes, Mask, Work, Written
 from everview.plan.maintenance import Step
-from everview.store.contract import Begun, Bytes, LogBatch, Store
+from everview.store.contract import Begun, LogBatch, Store
+from everview.store.encoding.ragged import Bytes
 from tests.oracle.played import played
 from tests.oracle.script import Script
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from everview.change import types as t
 from everview.change.schema import Column, Schema
 from everview.change.types import Kind, Type
-from everview.store.columns import from_nanoseconds, to_arrow, to_python
-from everview.store.values import bounds
+from everview.store.encoding.columns import from_nanoseconds, to_arrow, to_python
+from everview.store.encoding.values import bounds
 
 patient = settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

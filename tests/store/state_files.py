@@ -9,9 +9,10 @@ from typing import TypeVar
 import pyarrow as pa
 
 from everview.change.frontier import Frontier
-from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Deletes, Puts, StateReader, StateTable
+from everview.store.contract import BagEnds, BagRows, Begun, Deletes, Puts, StateReader, StateTable
 from everview.store.embedded.environment import Environment, Transaction
 from everview.store.embedded.views import EmbeddedViews
+from everview.store.encoding.ragged import Bytes
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from everview.errors import DamagedEntryError, InputError, KeyTooLongError, StaleEpochError
 from everview.store.contract import BagEnds, BagRows, StateTable
 from everview.store.embedded import bag_cuts
-from everview.store.embedded.entries import rank
+from everview.store.embedded.bag_entries import rank
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.views import EmbeddedViews
 from tests.store.state_files import Files, Killed, bag, bag_epoch, begin, changes, column

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from everview.change.schema import KeyPart
 from everview.change.types import BIGNUM
 from everview.sql.settings import connect
-from everview.store import bignums
-from everview.store.keys import KeyCodec
+from everview.store.encoding import bignums
+from everview.store.encoding.keys import KeyCodec
 
 NUMBERS = st.integers(-300, 300) | st.integers(-(10**600), 10**600) | st.integers(0, 80).map(lambda n: 256**n)
 EDGES = [sign * (256**size + more) for size in range(12) for more in (-1, 0, 1) for sign in (1, -1)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from everview.change.schema import Schema
 from everview.change.types import list_of, map_of, parse_type
-from everview.store.columns import merge_columns, to_arrow, to_python
+from everview.store.encoding.columns import merge_columns, to_arrow, to_python
 from tests.store.row_values import columns_of, one_row, patient, rows, rows_of, same, schemas, types, values
 
 tables = schemas().flatmap(lambda schema: st.tuples(st.just(schema), rows(schema)))

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.change.types import parse_type
-from everview.store.columns import to_arrow, to_python
-from everview.store.fitting import Unfit, first_misfit, fit
-from everview.store.values import Refused
+from everview.store.encoding.columns import to_arrow, to_python
+from everview.store.encoding.fitting import Unfit, first_misfit, fit
+from everview.store.encoding.values import Refused
 from tests.store.row_values import patient, same, types, values
 
 D = decimal.Decimal

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from everview.change.schema import Schema
 from everview.errors import InputError, MissingColumnError, UnknownColumnError, ValueTypeError
-from everview.store.columns import to_python
 from everview.store.contract import Table
+from everview.store.encoding.columns import to_python
+from everview.store.encoding.keys import KeyCodec
 from everview.store.intake import Incoming, Intake
-from everview.store.keys import KeyCodec
 from tests.store.row_values import one_row, patient, same, schemas
 
 READINGS = Schema.of(

@@ -29,9 +29,9 @@ from everview.errors import (
     MissingColumnError,
     ValueTypeError,
 )
-from everview.store.columns import from_nanoseconds, to_arrow
-from everview.store.keys import KeyCodec, successor
-from everview.store.values import bounds
+from everview.store.encoding.columns import from_nanoseconds, to_arrow
+from everview.store.encoding.keys import KeyCodec, successor
+from everview.store.encoding.values import bounds
 
 SCALARS = [kind.value for kind in INTEGERS] + [
     *("BOOLEAN", "REAL", "DOUBLE", "DECIMAL(5,2)", "DECIMAL(18,0)", "DECIMAL(38,10)", "VARCHAR", "BLOB"),

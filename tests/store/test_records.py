@@ -14,7 +14,7 @@ from everview.errors import DamagedEntryError, InputError, KeyTooLongError, Stal
 from everview.store.contract import Puts, StateTable
 from everview.store.embedded import records
 from everview.store.embedded.views import EmbeddedViews
-from everview.store.tokens import tokens_of
+from everview.store.encoding.tokens import tokens_of
 from tests.store.state_files import Files, Killed, begin, column, deletes, epoch, get, puts
 
 TABLE = StateTable(7, "totals", "main")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from everview.change.schema import Column, Schema
 from everview.change.types import NESTED, Kind, parse_type
 from everview.errors import DamagedEntryError, DefinitionError, UnknownColumnError, ValueTypeError
-from everview.store.columns import to_python
-from everview.store.rows import RowCodec
+from everview.store.encoding.columns import to_python
+from everview.store.encoding.rows import RowCodec
 from tests.store.row_values import SCALARS, columns_of, patient, rows, rows_of, same, schemas, types, values
 
 Table = tuple[Schema, list[list[Any]]]

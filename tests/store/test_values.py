@@ -14,7 +14,7 @@ import pytest
 
 from everview.change.types import INTEGERS, Kind, parse_type
 from everview.errors import ValueTypeError
-from everview.store.values import TAKES, Refused, bounds, check, checker, shown
+from everview.store.encoding.values import TAKES, Refused, bounds, check, checker, shown
 
 UTC = datetime.UTC
 EAST = datetime.timezone(datetime.timedelta(hours=2))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import duckdb
 import pyarrow as pa
 
-from everview.store.registering import register, unregister
+from everview.store.encoding.registering import register, unregister
 from tests.strangers.extraction import Extract, Table, connect, limited, quoted
 from tests.strangers.histories import History
 from tests.strangers.statements import bare, is_query, words_of

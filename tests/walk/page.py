@@ -17,8 +17,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "life-of-a-change.md"
 
 OPENING = """# The life of a change
 
-One `UPDATE`, from the statement to the row of a view. The view joins two tables and aggregates the result, so the change is
-redistributed twice:
+One `UPDATE`, from the statement to the row of a view. The view joins two tables and aggregates the result, so the
+change is redistributed twice:
 
 ```sql
 CREATE MATERIALIZED VIEW cities AS
@@ -30,25 +30,25 @@ UPDATE orders SET amount = 9 WHERE id = 11;
 ```
 
 A hop is a call from one package into another, listed the first time it is made. Calls into `change` (frontiers, types,
-columns: the words that all packages speak in) and into the encodings of `store` are left out. The tables are made from a
-trace of this statement: `python -m tests.walk` writes this page, and a test fails when the path changes or grows
-beyond its budget.
+columns: the words that all packages use) and `store/encoding` (bytes to columns and back) are left out. The tables are
+made from a trace of this statement: `python -m tests.walk` writes this page, and a test fails when the path changes or
+grows beyond its budget.
 
-Follow it in the sources with two names in mind: `Epochs.run` is the only way in which an epoch is done, and an `Executor` is
-where its work is done.
+Two names are enough to follow it in the sources: every epoch is done by `Epochs.run`, and an `Executor` is where its
+work is done.
 """
 
 PARTS = {
     "update": (
         '## The write: `db.sql("UPDATE …")`',
-        "The statement is parsed and checked, the rows that it changes are read from a snapshot by their key, and the new "
-        "rows are written together with their log entries, in one transaction of the store.",
+        """The statement is parsed and checked, the rows that it changes are read from a snapshot by their key, and
+the new rows are written together with their log entries, in one transaction of the store.""",
     ),
     "flush": (
         "## The epoch, in this process: `db.flush()`",
-        "The maintainer takes each group to the end of the logs. An epoch begins with a durable record of its frontier and "
-        "its plan; the local executor reads the log slice as columns and runs all stages of the plan; the epoch is "
-        "committed, and readers see it.",
+        """The maintainer takes each group to the end of the logs. An epoch begins with a durable record of its
+frontier and its plan; the local executor reads the log slice as columns and runs all stages of the plan; the epoch is
+committed, and readers see it.""",
     ),
     "get": (
         '## The read: `db.view("cities").get("London")`',
@@ -56,28 +56,29 @@ PARTS = {
     ),
     "source": (
         "## The epoch, on Spark\n\n### The source: the epoch begins",
-        "Spark asks its source for the latest offset. The source sees that the logs have grown, begins the group's next "
-        "epoch in the store, and returns the number of the epoch. What tasks are to read travels as descriptors.",
+        """Spark asks its source for the latest offset. The source sees that the logs have grown, begins the group's
+next epoch in the store, and returns the number of the epoch. The slices that tasks read travel as descriptors.""",
     ),
     "driver": (
         "### The driver: `foreachBatch`",
-        "Spark calls the pipeline with the descriptors. The same `Epochs.run` as above does the epoch, with an executor "
-        "that makes one Spark stage of each stage of the plan, checks that everything was read exactly once, and returns.",
+        """Spark calls the pipeline with the descriptors. The same `Epochs.run` as above does the epoch, with an
+executor that makes one Spark stage of each stage of the plan, checks that everything was read exactly once, and
+returns.""",
     ),
     "stage 1": (
         "### The tasks of stage 1: the log slice is read",
-        "Each task reads its share of the logs as columns, finds the old and the new row of each key, runs the steps of the "
-        "first zones, and packs what later stages need into blocks, one for each view server.",
+        """Each task reads its share of the logs as columns, finds the old and the new row of each key, runs the steps
+of the first zones, and packs what later stages need into blocks, one for each view server.""",
     ),
     "stage 2": (
         "### The tasks of stage 2: the join",
-        "A view server reads the state of the join keys that it owns as of the last epoch, computes the changes of the join, "
-        "writes the new state stamped with this epoch, and packs the changes by the next key.",
+        """A view server reads the state of the join keys that it owns as of the last epoch, computes the changes of
+the join, writes the new state stamped with this epoch, and packs the changes by the next key.""",
     ),
     "stage 3": (
         "### The tasks of stage 3: the aggregate and the view",
-        "The groups' records are read, added to, and written; the view's rows are written beside them. What a task reports "
-        "(counts, times, rows whose expressions failed) goes back to the driver.",
+        """The groups' records are read, added to, and written; the view's rows are written beside them. What a task
+reports (counts, times, rows whose expressions failed) goes back to the driver.""",
     ),
 }
 

@@ -1,7 +1,8 @@
 """Which functions of Everview a piece of work passes through, and where it passes from package to package.
 
-A hop is a call from a function of one package into another package, the first time it is made. Packages that
-every other one speaks in (``change``: frontiers, types, columns) and special methods are no hops.
+A hop is a call from a function of one package into another package, the first time it is made. Packages that all
+others use (``change``: frontiers, types, columns; ``store/encoding``: bytes to columns and back) and special methods
+are no hops.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from types import FrameType
 import everview
 
 SOURCES = Path(everview.__file__).parent
-WORDS = frozenset({"change"})
+SHARED = frozenset({"change", "store/encoding"})
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Function:
     def is_hop(self) -> bool:
         """Whether a call of it from another package is a hop."""
         is_nested = "<locals>" in self.name
-        return self.package not in WORDS and not is_nested and not self.name.rpartition(".")[2].startswith("_")
+        return self.package not in SHARED and not is_nested and not self.name.rpartition(".")[2].startswith("_")
 
     def summary(self) -> str:
         """The first sentence of what is written about it."""

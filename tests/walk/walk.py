@@ -121,13 +121,14 @@ def on_spark(path: Path) -> Walk:
     walk: Walk = {"source": source(path / "source")}
     TracedPipeline.marks = path / "marks"
     TracedPipeline.marks.mkdir(parents=True)
-    spark = new_session()
+    spark = new_session("local[1]")  # one worker process for all tasks, so that its caches are filled when it is traced
     try:
         with everview.open(path / "store") as db:
             db.sql(SHOP)
             with TracedPipeline(path / "store", spark=spark) as pipeline:
-                db.sql(update(8))
-                pipeline.drain(timeout=PATIENCE)
+                for number in (6, 7, 8):
+                    db.sql(update(number))
+                    pipeline.drain(timeout=PATIENCE)
                 (TracedPipeline.marks / "on").touch()
                 db.sql(update(9))
                 pipeline.drain(timeout=PATIENCE)

@@ -21,7 +21,7 @@ from everview.client.snapshot_handles import Snapshot
 from everview.maintain.table_chunks import rows_at
 from everview.maintain.tasks import Chunk
 from everview.store.contract import Commit, Row
-from everview.store.registering import register, unregister
+from everview.store.encoding.registering import register, unregister
 from tests.oracle.base import emptied
 from tests.oracle.maintained import content, difference
 

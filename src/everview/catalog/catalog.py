@@ -32,7 +32,7 @@ from everview.catalog import documents
 from everview.catalog.definitions import Definitions
 from everview.catalog.documents import Head
 from everview.catalog.draft import Draft, Dropped
-from everview.catalog.objects import Epochs, Group, GroupKind, IndexDefinition, NamedQuery, Past, ViewDefinition
+from everview.catalog.objects import Group, GroupKind, GroupProgress, IndexDefinition, NamedQuery, Past, ViewDefinition
 from everview.catalog.quarantine import Quarantine
 from everview.change.schema import Column, Schema
 from everview.errors import ConflictError, StoreError, UnknownObjectError
@@ -45,7 +45,7 @@ ATTEMPTS = 100
 
 
 @dataclass(frozen=True)
-class _Read:
+class _KnownCatalog:
     """The catalog as it was at ``counter``."""
 
     counter: int
@@ -65,7 +65,7 @@ class Catalog:
         self._view_store = views
         self._clock = clock
         self._lock = threading.Lock()
-        self._last = _Read(0, Head(), Definitions(0, (), (), ()))
+        self._last = _KnownCatalog(0, Head(), Definitions(0, (), (), ()))
         self._views = _Parsed(lambda name, document: documents.decode(name, document, documents.read_view))
         self._indexes = _Parsed(lambda name, document: documents.decode(name, document, documents.read_index))
         self._queries = _Parsed(lambda name, document: documents.decode(name, document, documents.read_query))
@@ -109,12 +109,12 @@ class Catalog:
     def group(self, name: str) -> Group:
         return self.definitions().group(name)
 
-    def epochs(self, group: str) -> Epochs:
+    def epochs(self, group: str) -> GroupProgress:
         """How far the views of a group are."""
         if self._view_store is None:
             raise StoreError("this catalog was opened without a view store, which keeps the epochs")
         name = self.group(group).name
-        return Epochs(self._view_store.committed(name), self._view_store.begun(name))
+        return GroupProgress(self._view_store.committed(name), self._view_store.begun(name))
 
     # -------------------------------------------------------------- changes
 
@@ -232,7 +232,7 @@ class Catalog:
 
     # -------------------------------------------------------------- the cache and the commit
 
-    def _read(self) -> _Read:
+    def _read(self) -> _KnownCatalog:
         """The catalog now. Nothing is read but the counter while the counter stands still,
         nothing but the head while no definition changes."""
         counter = self._metadata.version()
@@ -242,10 +242,10 @@ class Catalog:
             self._last = self._refreshed(self._last)
             return self._last
 
-    def _refreshed(self, last: _Read) -> _Read:
+    def _refreshed(self, last: _KnownCatalog) -> _KnownCatalog:
         counter, head = self._read_head()
         if head == last.head:
-            return _Read(counter, head, last.definitions)
+            return _KnownCatalog(counter, head, last.definitions)
         while True:
             tables = self._tables.of(self._metadata.documents(documents.TABLES)[1])
             views = self._views.of(self._metadata.documents(documents.VIEWS)[1])
@@ -257,7 +257,7 @@ class Catalog:
             if after == head:
                 definitions = Definitions(head.changed, tables, [*views, *indexes, *queries], groups)
                 definitions.refuse_circles()
-                return _Read(counter, head, definitions)
+                return _KnownCatalog(counter, head, definitions)
             head = after
 
     def _read_head(self) -> tuple[int, Head]:

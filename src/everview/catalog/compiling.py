@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from everview.catalog.catalog_names import CatalogNames
 from everview.catalog.definitions import Definitions
-from everview.catalog.namespace import CatalogNames
 from everview.catalog.objects import MAIN, IndexDefinition, NamedQuery, Option, Ordering, ViewDefinition
 from everview.catalog.recorded_texts import as_recorded, recorded_query
 from everview.change.schema import Column

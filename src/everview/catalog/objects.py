@@ -209,7 +209,7 @@ class Past(Generic[D]):
 
 
 @dataclass(frozen=True)
-class Epochs:
+class GroupProgress:
     """How far a group is: the last committed epoch, and the one under way."""
 
     committed: Commit

@@ -26,7 +26,7 @@ from everview.change.entries import HAD, INCARNATION, KEY, OLD, SEQ
 from everview.change.frontier import Frontier, Slice
 from everview.errors import DamagedEntryError, SnapshotExpiredError
 from everview.store.contract import Store, Table, TableSnapshot
-from everview.store.keys import KeyCodec
+from everview.store.encoding.keys import KeyCodec
 
 _ENTRIES = 50_000
 """Log entries that are undone at a time."""

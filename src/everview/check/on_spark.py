@@ -66,7 +66,7 @@ def verify_on(
                 with snapshot:
                     written = _Written.down(kept, snapshot, definitions, names, spool)
                     reads = list(_reads(place, snapshot, written, rows))
-                _on_spark(spark, reads, _Read.done)
+                _on_spark(spark, reads, _PartRead.done)
                 judges = [_Judge(written, case, samples) for case in written.cases]
                 return Report((*written.broken, *_on_spark(spark, judges, _Judge.done)))
             except SnapshotExpiredError:
@@ -130,7 +130,7 @@ def _tables_below(definitions: Definitions, id: int) -> Iterator[Table]:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _PartRead:
     """A part of a table, to be read at a frontier and written to a file."""
 
     place: str
@@ -146,7 +146,7 @@ class _Read:
             return write_rows(self.file, rows.schema, rows.scan())
 
 
-def _reads(place: str, snapshot: TableSnapshot, written: _Written, rows: int) -> Iterator[_Read]:
+def _reads(place: str, snapshot: TableSnapshot, written: _Written, rows: int) -> Iterator[_PartRead]:
     for (group, _), (frontier, table) in written.needed().items():
         folder = written.tables(group, table)
         folder.mkdir(parents=True)
@@ -154,7 +154,7 @@ def _reads(place: str, snapshot: TableSnapshot, written: _Written, rows: int) ->
         ends = zip([None, *cuts], [*cuts, None], strict=True)
         parts = [KeyRange(after, upto) for after, upto in ends] if cuts else [WHOLE]
         for number, part in enumerate(parts):
-            yield _Read(place, table, frontier, part, folder / f"{number}.arrow")
+            yield _PartRead(place, table, frontier, part, folder / f"{number}.arrow")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from everview.errors import EverviewError
 from everview.sql.fetching import fetched
 from everview.sql.settings import connect
 from everview.store.contract import Table
-from everview.store.registering import register, unregister
+from everview.store.encoding.registering import register, unregister
 
 
 class RecomputedRows(Protocol):

@@ -40,7 +40,7 @@ from everview.scratch import scratch
 from everview.sql.fetching import fetched
 from everview.sql.settings import connect
 from everview.store.contract import TableSnapshot
-from everview.store.registering import register
+from everview.store.encoding.registering import register
 
 
 @public

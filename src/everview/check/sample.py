@@ -25,7 +25,7 @@ from everview.change.schema import ROW_ID, Column
 from everview.change.types import INTEGERS, SIGNED, UUID, VARCHAR, Kind, Type
 from everview.check.trial_queries import asking, whole
 from everview.sql.namespace import Relation, fold
-from everview.store.fitting import fit
+from everview.store.encoding.fitting import fit
 
 ROUNDS = 7
 """Epochs of a history."""

@@ -18,7 +18,7 @@ from everview.change.schema import Column
 from everview.check.compare import Comparison
 from everview.sql.patience import given_up
 from everview.sql.settings import closed_at_exit, connect
-from everview.store.registering import register, unregister
+from everview.store.encoding.registering import register, unregister
 
 PATIENCE = 2.0
 """Seconds after which a query is given up."""

@@ -20,7 +20,7 @@ from functools import cached_property
 from sqlglot import exp
 
 from everview.catalog import Definitions, Maintained, NamedQuery, ViewDefinition
-from everview.catalog.namespace import CatalogNames
+from everview.catalog.catalog_names import CatalogNames
 from everview.catalog.recorded_texts import as_recorded, is_one_query, refuse_tampered
 from everview.change.schema import Column
 from everview.check.compare import quoted

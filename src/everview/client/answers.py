@@ -22,9 +22,9 @@ from everview.client.result import ResultColumn
 from everview.errors import EverviewError, ValueTypeError
 from everview.sql.long_intervals import carried
 from everview.sql.settings import connect
-from everview.store.columns import one_array
-from everview.store.fitting import fit
-from everview.store.registering import register, unregister
+from everview.store.encoding.columns import one_array
+from everview.store.encoding.fitting import fit
+from everview.store.encoding.registering import register, unregister
 
 BATCH = 8192
 """Rows that are computed at a time."""

@@ -30,9 +30,9 @@ import pyarrow as pa
 
 from everview.change.schema import Column
 from everview.change.types import Kind, Type
-from everview.store import timetz
-from everview.store.columns import Mask, nulls_of, raw_values
-from everview.store.rewriting import Rewrite, Scalar
+from everview.store.encoding import timetz
+from everview.store.encoding.columns import Mask, nulls_of, raw_values
+from everview.store.encoding.rewriting import Rewrite, Scalar
 
 if TYPE_CHECKING:
     from everview.client.result import ResultColumn

@@ -29,8 +29,8 @@ import pyarrow as pa
 from everview.change.types import NESTED, RECORDS, Kind, Type
 from everview.errors import ValueTypeError
 from everview.sql.settings import closed_at_exit, connect
-from everview.store.columns import list_items, nulls_of, one_array, raw_values, to_python
-from everview.store.registering import register, unregister
+from everview.store.encoding.columns import list_items, nulls_of, one_array, raw_values, to_python
+from everview.store.encoding.registering import register, unregister
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -61,7 +61,7 @@ def python_values(array: pa.Array, sql: Type) -> list[Any]:
 
 @functools.cache
 def _conversion(sql: Type) -> Convert | None:
-    """What turns a canonical value (:mod:`everview.store.values`) into DuckDB's; None: they are the same."""
+    """What turns a canonical value (:mod:`everview.store.encoding.values`) into DuckDB's; None: they are the same."""
     if sql.kind is Kind.INTERVAL:
         return _timedelta
     inner = [_conversion(child) for _, child in sql.children]

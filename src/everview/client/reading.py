@@ -14,8 +14,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from everview.catalog import Catalog, Definitions, Maintained, NamedQuery, ViewDefinition, ViewStatus
+from everview.catalog.catalog_names import CatalogNames
 from everview.catalog.compiling import compiled_index, compiled_view
-from everview.catalog.namespace import CatalogNames
 from everview.change.schema import RESERVED
 from everview.change.types import Type
 from everview.client.answers import Answer, AnswerSource, Connections

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from everview.catalog import Definitions, ViewDefinition
-from everview.catalog.namespace import CatalogNames
+from everview.catalog.catalog_names import CatalogNames
 from everview.change.schema import Column
 from everview.change.types import BIGINT, DOUBLE, INTEGER, TIMESTAMPTZ, VARCHAR, Type
 from everview.client.answers import AnswerSource

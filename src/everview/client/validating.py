@@ -38,7 +38,7 @@ from everview.sql.statements import CreateMaterializedView
 from everview.sql.ties import worded_rank
 from everview.sql.trust import shape
 from everview.sql.words import INPUT, worded
-from everview.store.fitting import Unfit, fit
+from everview.store.encoding.fitting import Unfit, fit
 
 PATIENCE = 1.0
 """Seconds after which no further round is begun: of the clock and of this process's own time, since on a busy machine

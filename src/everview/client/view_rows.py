@@ -35,13 +35,13 @@ from everview.operators.bound import BoundPlan
 from everview.operators.stored import KEPT, Keys, short
 from everview.operators.view import StoredView
 from everview.sql.settings import connect
-from everview.store.columns import one_array, to_python
 from everview.store.contract import Row, StateReader
-from everview.store.fitting import Unfit, fit
-from everview.store.keys import successor
-from everview.store.ragged import BINARY
-from everview.store.registering import register
-from everview.store.values import Refused, refusal
+from everview.store.encoding.columns import one_array, to_python
+from everview.store.encoding.fitting import Unfit, fit
+from everview.store.encoding.keys import successor
+from everview.store.encoding.ragged import BINARY
+from everview.store.encoding.registering import register
+from everview.store.encoding.values import Refused, refusal
 
 FIRST_BLOCK = 256
 LAST_BLOCK = 65_536

@@ -43,7 +43,7 @@ from everview.maintain.tasks import EpochTask
 from everview.operators.runner import Outcome
 from everview.operators.tally import Taken, Tally, Three
 from everview.store.contract import Begun, Puts, StateReader, StateTable, Store
-from everview.store.ragged import BINARY
+from everview.store.encoding.ragged import BINARY
 
 FIGURES = "maintenance/figures/"
 SLOTS = 1000

@@ -43,7 +43,6 @@ from everview.plan.maintenance import restricted
 from everview.store.contract import (
     BagEnds,
     BagRows,
-    Bytes,
     Commit,
     HeldTable,
     LogBatch,
@@ -53,8 +52,8 @@ from everview.store.contract import (
     Table,
     TableSnapshot,
 )
-from everview.store.keys import successor
-from everview.store.ragged import BINARY
+from everview.store.encoding.keys import successor
+from everview.store.encoding.ragged import BINARY, Bytes
 
 KEPT = 64
 """Views whose steps are kept ready, and changes that are kept for the next reader."""

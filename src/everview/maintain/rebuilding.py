@@ -32,7 +32,7 @@ from everview.operators.members import tags_of
 from everview.operators.quarantine_records import NO_MEMBER, prefix_of, recorded
 from everview.plan.maintenance import MaintenancePlan, restricted
 from everview.store.contract import Begun, Deletes, Puts, StateTable, Store
-from everview.store.ragged import BINARY
+from everview.store.encoding.ragged import BINARY
 
 REBUILDS = "maintenance/rebuild/"
 PREFIX = 8 + len(NO_MEMBER)

@@ -32,9 +32,9 @@ from everview.operators.quarantine_records import recorded
 from everview.operators.runner import Runner
 from everview.operators.stored import LONGEST_KEY, Keys, StoredBags, StoredRecords
 from everview.plan.maintenance import Role, Shape, State, Step
-from everview.store.contract import BagRows, Bytes, StateTable, Table, TableSnapshot
+from everview.store.contract import BagRows, StateTable, Table, TableSnapshot
 from everview.store.embedded import EmbeddedStore
-from everview.store.ragged import BINARY, column_of, glue, lengths
+from everview.store.encoding.ragged import BINARY, Bytes, column_of, glue, lengths
 
 CHUNK = 100_000
 """Rows that are taken in at a time."""

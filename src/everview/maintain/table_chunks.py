@@ -25,7 +25,7 @@ from everview.maintain.tasks import Chunk
 from everview.operators.evaluation import one_array
 from everview.operators.flow import empty
 from everview.store.contract import LogBatch, Store, Table, TableSnapshot
-from everview.store.keys import KeyCodec
+from everview.store.encoding.keys import KeyCodec
 
 PIECES = 4
 WORTH_PIECES = 10_000

@@ -48,9 +48,8 @@ from everview.plan.maintenance.operator_definitions import (
     PreAggregationOperator,
 )
 from everview.plan.maintenance.operator_parts import PartColumn
-from everview.store.contract import Bytes
-from everview.store.fitting import fit
-from everview.store.ragged import glue
+from everview.store.encoding.fitting import fit
+from everview.store.encoding.ragged import Bytes, glue
 
 PARTS: Mapping[type[Operator], Callable[[Step, BoundPlan], AggregatePart]] = {
     PreAggregationOperator: PreAggregationWorker,

@@ -38,7 +38,8 @@ from everview.operators.flow import empty_changes, together
 from everview.operators.work import Changes, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import DeltaOperator
-from everview.store.contract import Bytes, Deletes, LogBatch, Puts
+from everview.store.contract import Deletes, LogBatch, Puts
+from everview.store.encoding.ragged import Bytes
 
 
 class DeltaWorker:

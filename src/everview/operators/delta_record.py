@@ -31,8 +31,8 @@ from everview.operators.stored import StoredRecords
 from everview.operators.work import Mask
 from everview.plan.expressions import Field
 from everview.plan.maintenance import State
-from everview.store.contract import Bytes, StateTable
-from everview.store.ragged import column_of, content, lengths, places
+from everview.store.contract import StateTable
+from everview.store.encoding.ragged import Bytes, column_of, content, lengths, places
 
 Ints = npt.NDArray[np.int64]
 

@@ -30,7 +30,8 @@ from everview.operators.members import MEMBER, Numbers
 from everview.operators.stored import StoredRecords
 from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
-from everview.store.contract import Bytes, Deletes, Puts
+from everview.store.contract import Deletes, Puts
+from everview.store.encoding.ragged import Bytes
 
 Counts = npt.NDArray[np.int64]
 """A row of counts for each record, one for each field of the state."""

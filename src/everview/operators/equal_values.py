@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from everview.change.schema import KeyPart
 from everview.change.types import RECORDS, Type
-from everview.store.columns import list_array, list_counts, list_items
-from everview.store.keys import KeyCodec
+from everview.store.encoding.columns import list_array, list_counts, list_items
+from everview.store.encoding.keys import KeyCodec
 
 
 def canonical(column: pa.Array, kind: Type) -> pa.Array:

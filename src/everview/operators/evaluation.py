@@ -38,8 +38,8 @@ from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
 from everview.sql.bounded_recursion import GOES_ON
 from everview.sql.long_intervals import carried
 from everview.sql.settings import closed_at_exit, connect
-from everview.store.fitting import fit
-from everview.store.registering import register, unregister
+from everview.store.encoding.fitting import fit
+from everview.store.encoding.registering import register, unregister
 
 Typed = tuple[str, Type]
 """An expression's text and type."""

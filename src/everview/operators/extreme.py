@@ -26,8 +26,8 @@ from everview.operators.stored import Keys, StoredBags
 from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import ExtremeOperator
-from everview.store.contract import BagRows, Bytes
-from everview.store.ragged import BINARY
+from everview.store.contract import BagRows
+from everview.store.encoding.ragged import BINARY, Bytes
 
 _VALUE = "value"
 

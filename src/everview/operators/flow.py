@@ -18,8 +18,7 @@ from everview.operators.evaluation import one_array
 from everview.operators.limbs import Groups
 from everview.operators.members import MEMBER
 from everview.plan.maintenance import Step
-from everview.store.contract import Bytes
-from everview.store.ragged import column_of, glue
+from everview.store.encoding.ragged import Bytes, column_of, glue
 
 
 def columns_of(step: Step) -> list[str]:

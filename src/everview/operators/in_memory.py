@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from everview.errors import DamagedEntryError
-from everview.store.contract import BagEnds, BagRows, Bytes, Deletes, Puts, Records, StateTable
-from everview.store.ragged import BINARY
+from everview.store.contract import BagEnds, BagRows, Deletes, Puts, Records, StateTable
+from everview.store.encoding.ragged import BINARY, Bytes
 
 Bag = Counter[bytes]
 

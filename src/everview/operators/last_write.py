@@ -36,7 +36,7 @@ from everview.operators.delta_record import BEGINNING, NEVER, DeltaRows, WriteTi
 from everview.operators.evaluation import one_array
 from everview.operators.stored import StateRowCodec
 from everview.operators.work import Mask
-from everview.store.ragged import BINARY, column_of
+from everview.store.encoding.ragged import BINARY, column_of
 
 STAMPS = "__stamps"
 """The times of an entry, in the form in which records hold them."""

@@ -28,8 +28,7 @@ import pyarrow as pa
 from everview.errors import DefinitionError
 from everview.plan.maintenance import MaintenancePlan, Step
 from everview.plan.maintenance.fingerprint import member_fingerprint
-from everview.store.contract import Bytes
-from everview.store.ragged import BINARY, glue
+from everview.store.encoding.ragged import BINARY, Bytes, glue
 
 MEMBER = "__member"
 """The column of changes that holds the number of the member, int32."""

@@ -27,7 +27,7 @@ from everview.change.numbering import Ints, Numbers, row_numbers
 from everview.operators.delta_record import DeltaRows
 from everview.operators.evaluation import one_array
 from everview.operators.work import Mask
-from everview.store.columns import one_array as joined
+from everview.store.encoding.columns import one_array as joined
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,7 @@ from everview.operators.rows_by_key import Bags
 from everview.operators.stored import Keys
 from everview.operators.work import Changes, Work
 from everview.plan.maintenance import Step
-from everview.store.contract import Bytes
-from everview.store.ragged import column_of, concat, glue
+from everview.store.encoding.ragged import Bytes, column_of, concat, glue
 
 UNIT = "__unit"
 """The number of the unit: twice the number of the partition, and one more after the epoch."""

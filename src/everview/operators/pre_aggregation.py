@@ -37,7 +37,8 @@ from everview.operators.stored import StoredRecords
 from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import PreAggregationOperator
-from everview.store.contract import Bytes, Deletes, Puts
+from everview.store.contract import Deletes, Puts
+from everview.store.encoding.ragged import Bytes
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from everview.operators.evaluation import readable
 from everview.operators.members import MEMBER, TAG, tags_of
 from everview.plan.maintenance import MaintenancePlan, Step, restricted
 from everview.store.contract import Deletes, Puts, Records, StateTable
-from everview.store.ragged import BINARY
+from everview.store.encoding.ragged import BINARY
 
 if TYPE_CHECKING:
     from everview.operators.work import Written

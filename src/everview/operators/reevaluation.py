@@ -36,7 +36,7 @@ from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import quoted
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import ReevaluationOperator
-from everview.store.ragged import glue
+from everview.store.encoding.ragged import glue
 
 
 class ReevaluationWorker(StepWorker):

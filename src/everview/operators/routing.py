@@ -27,8 +27,8 @@ from everview.operators.evaluation import Evaluator
 from everview.operators.stored import Keys
 from everview.operators.work import Changes
 from everview.plan.maintenance import Step
-from everview.store.contract import Bytes
-from everview.store.tokens import tokens_of
+from everview.store.encoding.ragged import Bytes
+from everview.store.encoding.tokens import tokens_of
 
 REGIONS = 256
 POINTS = 64

@@ -26,8 +26,8 @@ from everview.operators.stored import StoredBags
 from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import KeyedRowsOperator
-from everview.store.contract import BagRows, Bytes
-from everview.store.ragged import column_of, glue
+from everview.store.contract import BagRows
+from everview.store.encoding.ragged import Bytes, column_of, glue
 
 
 class PartitionWorker(StepWorker):

@@ -32,12 +32,12 @@ from everview.operators.evaluation import one_array
 from everview.operators.members import MEMBER, TAG, Members
 from everview.plan.expressions import Field
 from everview.plan.maintenance import State
-from everview.store.columns import to_arrow
-from everview.store.contract import Bytes, StateTable
-from everview.store.keys import KeyCodec
-from everview.store.ragged import BINARY, column_of, content, gather, glue, lengths, places
-from everview.store.rows import RowCodec
-from everview.store.values import Refused, checker, refusal
+from everview.store.contract import StateTable
+from everview.store.encoding.columns import to_arrow
+from everview.store.encoding.keys import KeyCodec
+from everview.store.encoding.ragged import BINARY, Bytes, column_of, content, gather, glue, lengths, places
+from everview.store.encoding.rows import RowCodec
+from everview.store.encoding.values import Refused, checker, refusal
 
 LONGEST_KEY = 400
 """Bytes of a state's key, without the member's tag. Stores take more."""

@@ -40,7 +40,7 @@ from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import KeyedRowsOperator, TopKOperator
-from everview.store.contract import Bytes
+from everview.store.encoding.ragged import Bytes
 
 Mask = npt.NDArray[np.bool_]
 

@@ -33,7 +33,8 @@ from everview.operators.stored import StoredRecords
 from everview.operators.work import Changes, StepWorker, Work
 from everview.plan.maintenance import PlannedView, Step
 from everview.plan.maintenance.operator_definitions import WrittenRowsOperator
-from everview.store.contract import Bytes, Deletes, Puts, StateReader
+from everview.store.contract import Deletes, Puts, StateReader
+from everview.store.encoding.ragged import Bytes
 
 Numbers = npt.NDArray[np.int32]
 

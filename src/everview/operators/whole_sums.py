@@ -52,7 +52,7 @@ from everview.operators.limbs import (
     unsigned,
 )
 from everview.plan.relations.groups import MOMENTS, NARROW_DIGITS
-from everview.store import bignums
+from everview.store.encoding import bignums
 
 Words: TypeAlias = tuple[npt.NDArray[np.uint64], Ints]
 """128-bit integers: the low words, and the high ones with the sign."""

@@ -33,7 +33,8 @@ from everview.operators.tally import Updates
 from everview.plan.expressions import fields_of, quoted
 from everview.plan.maintenance import Step
 from everview.plan.maintenance.operator_definitions import ComputingOperator
-from everview.store.contract import BagEnds, BagRows, Bytes, Deletes, Puts, StateReader, StateTable, ViewStore
+from everview.store.contract import BagEnds, BagRows, Deletes, Puts, StateReader, StateTable, ViewStore
+from everview.store.encoding.ragged import Bytes
 
 Mask = npt.NDArray[np.bool_]
 

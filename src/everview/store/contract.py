@@ -34,6 +34,7 @@ import pyarrow as pa
 from everview.change import entries
 from everview.change.frontier import Frontier, Position, Slice
 from everview.change.schema import Schema
+from everview.store.encoding.ragged import Bytes
 
 Row = dict[str, object]
 """A row or a part of one: column name to Python value; None is an explicit null."""
@@ -257,8 +258,6 @@ class Topology(Protocol):
 
 
 # ------------------------------------------------------------------ state tables
-
-Bytes: TypeAlias = pa.LargeBinaryArray
 
 
 @dataclass(frozen=True)

@@ -33,13 +33,13 @@ import pyarrow as pa
 from everview.change.schema import ROW_ID, Column
 from everview.change.types import FLOATS, INTEGERS, Kind, Type
 from everview.errors import InputError, MissingColumnError, UnknownColumnError, ValueTypeError
-from everview.store.columns import Mask, one_array, raw_values, to_arrow, to_python
 from everview.store.contract import Table
-from everview.store.fitting import Unfit, first_misfit, fit
-from everview.store.keys import KeyCodec
-from everview.store.refusals import a
+from everview.store.encoding.columns import Mask, one_array, raw_values, to_arrow, to_python
+from everview.store.encoding.fitting import Unfit, first_misfit, fit
+from everview.store.encoding.keys import KeyCodec
+from everview.store.encoding.refused_values import a
+from everview.store.encoding.values import Checker, Refused, checker, refusal, shown
 from everview.store.row_ids import row_ids
-from everview.store.values import Checker, Refused, checker, refusal, shown
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ from everview.operators.view import StoredView
 from everview.plan.expressions import quoted
 from everview.sql.settings import connect
 from everview.store.contract import StateReader, Store, Table, TableSnapshot
+from everview.store.encoding.registering import register, unregister
 from everview.store.opened import opened
-from everview.store.registering import register, unregister
 
 NAME = "everview"
 PARTITIONS = 8

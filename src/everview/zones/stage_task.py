@@ -38,7 +38,8 @@ from everview.operators.stages import Clock, Packed, Stage, Workshop, sources_of
 from everview.operators.tally import Span
 from everview.operators.work import Changes, Mask, Work, Written
 from everview.plan.maintenance import Step
-from everview.store.contract import Bytes, Store
+from everview.store.contract import Store
+from everview.store.encoding.ragged import Bytes
 from everview.store.opened import opened
 from everview.zones.reports import TaskReport
 from everview.zones.shares import Share

@@ -24,7 +24,7 @@ from everview.cli.files.json_values import json_expression
 from everview.client.result import ResultColumn
 from everview.plan.expressions import quoted
 from everview.sql.settings import connect_to_file
-from everview.store.registering import register
+from everview.store.encoding.registering import register
 
 _BLOCK = 1 << 20
 

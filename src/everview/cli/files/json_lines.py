@@ -17,7 +17,7 @@ from everview.cli.files import SAMPLED
 from everview.cli.files.json_values import guessed, read
 from everview.cli.files.streams import ByteStream
 from everview.errors import DefinitionError, InputError, ValueTypeError
-from everview.store.values import shown
+from everview.store.encoding.values import shown
 
 _DECODER = json.JSONDecoder(parse_float=Decimal)
 

@@ -19,8 +19,8 @@ from everview.cli.files.parquet_types import IN_FILES, from_file, sql_type, to_p
 from everview.client.exported_arrow import NUMBERS, PARTS, PLAIN
 from everview.client.result import ResultColumn
 from everview.errors import DefinitionError, InputError
-from everview.store.columns import to_python
-from everview.store.rewriting import Rewrite
+from everview.store.encoding.columns import to_python
+from everview.store.encoding.rewriting import Rewrite
 
 GROUP = 100_000
 """Rows of a row group, at most."""

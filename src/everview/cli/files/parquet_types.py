@@ -52,7 +52,7 @@ from everview.change.types import (
     map_of,
 )
 from everview.errors import DefinitionError
-from everview.store.columns import from_raw, list_counts, list_items, nulls_of, raw_values
+from everview.store.encoding.columns import from_raw, list_counts, list_items, nulls_of, raw_values
 
 _PARTS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 IN_FILES = pa.opaque(

@@ -8,8 +8,8 @@ from everview.client.answers import Answer, AnswerSource, Connections
 from everview.client.result import ResultColumn
 from everview.errors import InputError
 from everview.plan.expressions import quoted
-from everview.store.columns import to_python
 from everview.store.contract import Table, TableSnapshot
+from everview.store.encoding.columns import to_python
 
 
 def refuse_collisions(

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 
 from everview.catalog import MAIN, Definitions, IndexDefinition, NamedQuery, ViewDefinition
+from everview.catalog.catalog_names import CatalogNames
 from everview.catalog.compiling import define_query
 from everview.catalog.names import unknown
-from everview.catalog.namespace import CatalogNames
 from everview.catalog.recorded_texts import recorded_query
 from everview.change.schema import Column
 from everview.change.types import BIGINT, BOOLEAN, VARCHAR

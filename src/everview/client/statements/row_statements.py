@@ -30,7 +30,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from everview.catalog import Definitions
-from everview.catalog.namespace import CatalogNames
+from everview.catalog.catalog_names import CatalogNames
 from everview.change.schema import ROW_ID, Column
 from everview.change.types import BIGINT, Type
 from everview.client.answers import Answer

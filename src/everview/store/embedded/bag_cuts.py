@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from everview.store.embedded.entries import Alphabet, separator
-from everview.store.ragged import Ints, Mask, Words
+from everview.store.embedded.bag_entries import Alphabet, separator
+from everview.store.encoding.ragged import Ints, Mask, Words
 
 TARGET = 100
 """Entries of a chunk that a cut makes."""

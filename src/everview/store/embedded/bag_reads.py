@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from everview.errors import InputError
-from everview.store.contract import BagRows, Bytes, StateTable
+from everview.store.contract import BagRows, StateTable
 from everview.store.embedded.bag_regions import FRAME, NumberedBags, large_among, large_bags
 from everview.store.embedded.chunks import decode, first_and_last
 from everview.store.embedded.epoch_records import require_kept
 from everview.store.embedded.records import Door, fetch, space_of
 from everview.store.embedded.versions import Versions, is_there
-from everview.store.ragged import BINARY, EMPTY, Ints, Mask, concat, offsets_of
+from everview.store.encoding.ragged import BINARY, EMPTY, Bytes, Ints, Mask, concat, offsets_of
 
 ALL = (1 << 63) - 1
 """More rows than a bag can have."""

@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.store.contract import Bytes, StateTable
+from everview.store.contract import StateTable
 from everview.store.embedded.chunks import MORE, read_heads, words_of
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epoch_records import require_kept
 from everview.store.embedded.large_bags import LargeBag, TouchedChunk
 from everview.store.embedded.records import Door, check_keys, fetch, inverse, order_of, route, space_of
 from everview.store.embedded.versions import Versions
-from everview.store.ragged import Ints, column_of, glue, lengths, offsets_of
+from everview.store.encoding.ragged import Bytes, Ints, column_of, glue, lengths, offsets_of
 
 FRAME = 6
 """Bytes of a chunk's key before the bag's key: the table, and the length of the bag's key."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from everview.store.embedded.entries import sort_rows
-from everview.store.ragged import Ints, Words, offsets_of
+from everview.store.embedded.bag_entries import sort_rows
+from everview.store.encoding.ragged import Ints, Words, offsets_of
 
 
 @dataclass(frozen=True)

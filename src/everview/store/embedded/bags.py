@@ -32,20 +32,21 @@ import numpy as np
 import pyarrow as pa
 
 from everview.errors import DamagedEntryError, InputError
-from everview.store.contract import BagEnds, BagRows, Bytes, StateTable
+from everview.store.contract import BagEnds, BagRows, StateTable
 from everview.store.embedded.bag_cuts import Content, Pieces, Touched, cut_bag
+from everview.store.embedded.bag_entries import Alphabet, entries_of, in_one_alphabet
 from everview.store.embedded.bag_regions import ChunkChain, NumberedBags, Regions, find_regions
 from everview.store.embedded.bag_sums import Sums, add_up, merge
 from everview.store.embedded.chunks import decode, encode
-from everview.store.embedded.entries import Alphabet, entries_of, in_one_alphabet
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epoch_records import require_kept
 from everview.store.embedded.large_bags import Ends, LargeBag
 from everview.store.embedded.records import Door, check_types, inverse, write_routed
 from everview.store.embedded.snapshots import StoreFiles
-from everview.store.ragged import (
+from everview.store.encoding.ragged import (
     BINARY,
     EMPTY,
+    Bytes,
     Ints,
     Mask,
     Words,

@@ -35,8 +35,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from everview.store.contract import Bytes, EntryKind
-from everview.store.ragged import Ints, Mask, content, gather, glue, lengths, nulls, places
+from everview.store.contract import EntryKind
+from everview.store.encoding.ragged import Bytes, Ints, Mask, content, gather, glue, lengths, nulls, places
 
 FORM = 1
 IMAGES = 1

@@ -25,10 +25,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from everview.errors import DamagedEntryError
-from everview.store.contract import Bytes
-from everview.store.embedded.entries import VARIABLE, WIDEST, Alphabet, Entries, from_codes, to_codes
-from everview.store.ragged import (
+from everview.store.embedded.bag_entries import VARIABLE, WIDEST, Alphabet, Entries, from_codes, to_codes
+from everview.store.encoding.ragged import (
     EMPTY,
+    Bytes,
     Ints,
     Mask,
     Words,

@@ -11,9 +11,9 @@ from everview.store.contract import Table
 from everview.store.embedded.environment import KEY_LIMIT, Transaction
 from everview.store.embedded.layout import COUNT, KEY_PREFIX, ROW, table_id
 from everview.store.embedded.metadata import document_key
+from everview.store.encoding.keys import KeyCodec
+from everview.store.encoding.rows import RowCodec
 from everview.store.intake import Intake
-from everview.store.keys import KeyCodec
-from everview.store.rows import RowCodec
 
 MAX_KEY = KEY_LIMIT - KEY_PREFIX
 """The longest encoded key a row may have."""

@@ -55,7 +55,7 @@ from everview.store.embedded.identity import problems, write_stamp
 from everview.store.embedded.layout import DURABLE, LOCK, RESTORE, Marker, private
 from everview.store.embedded.meta_pages import restore
 from everview.store.embedded.points import NO_STAMP, TAG, Point, Stamp, read_point, write_point
-from everview.store.embedded.refusals import closed, removed
+from everview.store.embedded.unusable import closed, removed
 
 T = TypeVar("T")
 

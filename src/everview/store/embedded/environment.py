@@ -36,7 +36,7 @@ import lmdb
 
 from everview.errors import NotAStoreError, StoreError, StoreFullError
 from everview.store.embedded.address_space import available
-from everview.store.embedded.refusals import closed, forked, removed, unmapped
+from everview.store.embedded.unusable import closed, forked, removed, unmapped
 
 T = TypeVar("T")
 

@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from everview.boundary import fast, public
 from everview.change.types import INTEGERS, Kind
-from everview.store.contract import Bytes, Row
+from everview.store.contract import Row
 from everview.store.embedded.codecs import MAX_KEY, TableCodecs
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
 from everview.store.embedded.layout import KEY_PREFIX
-from everview.store.keys import successor
+from everview.store.encoding.keys import successor
+from everview.store.encoding.ragged import Bytes
 
 SCAN_ROWS = 8192
 SCAN_BYTES = 1 << 24

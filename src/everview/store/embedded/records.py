@@ -32,15 +32,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.errors import InputError, KeyTooLongError
-from everview.store.contract import Bytes, Deletes, Puts, Records, StateTable
-from everview.store.embedded.entries import narrow_width, to_codes
+from everview.store.contract import Deletes, Puts, Records, StateTable
+from everview.store.embedded.bag_entries import narrow_width, to_codes
 from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
 from everview.store.embedded.epoch_records import RESERVED, fence_in, group_name, require_kept, require_open
 from everview.store.embedded.snapshots import StoreFiles
 from everview.store.embedded.versions import ABSENT, Versions, encode, encode_one, value_as_of
-from everview.store.ragged import (
+from everview.store.encoding.ragged import (
     BINARY,
     EMPTY,
+    Bytes,
     Ints,
     Mask,
     concat,
@@ -52,7 +53,7 @@ from everview.store.ragged import (
     places,
     prefixed,
 )
-from everview.store.tokens import tokens_of
+from everview.store.encoding.tokens import tokens_of
 
 Door: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
 """Opens a read transaction on one shard: a new one, or the one a snapshot holds."""

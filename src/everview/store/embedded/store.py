@@ -10,6 +10,7 @@ from everview.boundary import fast, public
 from everview.change.frontier import Frontier
 from everview.store.contract import Table
 from everview.store.embedded.backup import back_up
+from everview.store.embedded.base_tables import EmbeddedBatch, EmbeddedTable
 from everview.store.embedded.codecs import TableCodecs
 from everview.store.embedded.core import Core, Handle, acquire, release
 from everview.store.embedded.environment import FULL_SIZE, Transaction
@@ -19,11 +20,10 @@ from everview.store.embedded.lease import EmbeddedLease, holder
 from everview.store.embedded.logs import EmbeddedLog
 from everview.store.embedded.metadata import EmbeddedMetadata
 from everview.store.embedded.reads import EmbeddedReader
-from everview.store.embedded.refusals import closed
-from everview.store.embedded.tables import EmbeddedBatch, EmbeddedTable
+from everview.store.embedded.table_writes import Writer
 from everview.store.embedded.topology import EmbeddedTopology, ends
+from everview.store.embedded.unusable import closed
 from everview.store.embedded.views import EmbeddedSnapshot, EmbeddedViews
-from everview.store.embedded.writes import Writer
 
 T = TypeVar("T")
 

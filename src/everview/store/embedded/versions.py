@@ -27,9 +27,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from everview.errors import DamagedEntryError
-from everview.store.contract import Bytes
-from everview.store.ragged import (
+from everview.store.encoding.ragged import (
     BINARY,
+    Bytes,
     Ints,
     Mask,
     Words,

@@ -15,7 +15,7 @@ import pyarrow as pa
 from everview.boundary import fast, public
 from everview.change.frontier import Frontier
 from everview.errors import SnapshotExpiredError
-from everview.store.contract import BagEnds, BagRows, Begun, Bytes, Commit, Deletes, Lookup, Puts, Records, StateTable
+from everview.store.contract import BagEnds, BagRows, Begun, Commit, Deletes, Lookup, Puts, Records, StateTable
 from everview.store.embedded.bag_reads import bag_ends, bag_keys, read_bags
 from everview.store.embedded.bags import add_to_bags, preview_bags, write_bags
 from everview.store.embedded.drops import drop_bags, drop_records
@@ -24,6 +24,7 @@ from everview.store.embedded.epoch_records import HISTORY, EmbeddedEpochs, commi
 from everview.store.embedded.records import Door, read_records, scan_records, sweep_shard, write_records
 from everview.store.embedded.single_reads import lookup, read_one
 from everview.store.embedded.snapshots import StoreFiles, close_everywhere, open_everywhere
+from everview.store.encoding.ragged import Bytes
 
 
 @public

@@ -4,13 +4,13 @@ Arrow arrays of our types are made from Python values or fixed-width bytes,
 and taken apart again, in this file only, because Arrow's own conversions stop at
 extension types (HUGEINT, UUID, JSON) and at whatever is nested around them.
 
-Python values are the canonical ones of :mod:`everview.store.values`, None for null::
+Python values are the canonical ones of :mod:`everview.store.encoding.values`, None for null::
 
     >>> to_python(to_arrow([1 << 100, None], parse_type("HUGEINT")), parse_type("HUGEINT"))
     [1267650600228229401496703205376, None]
 
 The raw values of a column are a numpy array with one element of ``type.width`` bytes per
-row: what :mod:`everview.store.rows` stores, little-endian, with 16-byte values (HUGEINT,
+row: what :mod:`everview.store.encoding.rows` stores, little-endian, with 16-byte values (HUGEINT,
 UUID, INTERVAL, wide DECIMAL) as opaque elements.
 """
 
@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from everview.change.types import NESTED, RECORDS, UNSIGNED, Kind, Type
 from everview.errors import InputError, ValueTypeError
-from everview.store import bignums, bits, timetz
+from everview.store.encoding import bignums, bits, timetz
 
 Numbers = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]

@@ -2,7 +2,7 @@
 
 A number of another width or kind is taken where it is exactly a number of the column's type.
 
-:mod:`everview.store.fitting` says what converts, and is how these are reached.
+:mod:`everview.store.encoding.fitting` says what converts, and is how these are reached.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.types import INTEGERS, Kind, Type
-from everview.store import bignums
-from everview.store.columns import Numbers, from_raw, nulls_of, raw_values, to_arrow, to_python
-from everview.store.values import Refused, checker
+from everview.store.encoding import bignums
+from everview.store.encoding.columns import Numbers, from_raw, nulls_of, raw_values, to_arrow, to_python
+from everview.store.encoding.values import Refused, checker
 
 
 class Unfit(ValueError):

@@ -35,8 +35,8 @@ from typing import Any, TypeVar
 
 from everview.change.schema import Schema
 from everview.change.types import TEXTS, Kind
-from everview.store.row_layout import VAR_LIMIT, Layout, too_long
-from everview.store.row_python import DAMAGE, from_payload, from_slot, slot_format, to_payload, to_slot
+from everview.store.encoding.row_layout import VAR_LIMIT, Layout, too_long
+from everview.store.encoding.row_python import DAMAGE, from_payload, from_slot, slot_format, to_payload, to_slot
 
 F = TypeVar("F", bound=Callable[..., object])
 Decode = Callable[[Sequence[object], bytes], dict[str, object]]

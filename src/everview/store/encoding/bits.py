@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from everview.store.binary_columns import Mask, column_of, content
+from everview.store.encoding.binary_columns import Mask, column_of, content
 
 _ZERO = ord("0")
 

@@ -3,7 +3,7 @@
 :func:`fit` converts a column where no value changes its meaning, and says
 why it cannot where one would.
 
-What converts is what the values of a single row may be (:mod:`everview.store.values`),
+What converts is what the values of a single row may be (:mod:`everview.store.encoding.values`),
 plus what only columns have: other widths of integers, units of time and sizes of
 decimals, as long as every value fits; floats and decimals that are whole numbers, for
 integers (pandas makes floats of integers with gaps); dictionaries, run ends, views, and
@@ -23,18 +23,18 @@ import pyarrow.compute as pc
 
 from everview.change.types import BIGINT, Kind, Type
 from everview.errors import InputError
-from everview.store import bits, timetz
-from everview.store.columns import (
+from everview.store.encoding import bits, timetz
+from everview.store.encoding.columns import (
     LIMIT,
     list_array,
     list_counts,
     list_items,
     nulls_of,
 )
-from everview.store.fitting_numbers import NUMBERS, Unfit, is_text, unfit, value_by_value
-from everview.store.row_layout import Layout
-from everview.store.row_write import write_records
-from everview.store.values import Refused, checker
+from everview.store.encoding.fitting_numbers import NUMBERS, Unfit, is_text, unfit, value_by_value
+from everview.store.encoding.row_layout import Layout
+from everview.store.encoding.row_write import write_records
+from everview.store.encoding.values import Refused, checker
 
 __all__ = ["Unfit", "first_misfit", "fit"]
 

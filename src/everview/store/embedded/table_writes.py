@@ -21,17 +21,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.errors import MissingColumnError
-from everview.store.columns import merge_columns, to_python
-from everview.store.contract import Bytes, EntryKind, Row, Table
+from everview.store.contract import EntryKind, Row, Table
 from everview.store.embedded import blocks
 from everview.store.embedded.codecs import MAX_KEY, TableCodecs, shown_key, too_long
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
 from everview.store.embedded.times import Times
 from everview.store.embedded.topology import EmbeddedTopology, log_end, log_key
+from everview.store.encoding.columns import merge_columns, to_python
+from everview.store.encoding.ragged import BINARY, Bytes, Ints, Mask, lengths, null_column, nulls, prefixed
+from everview.store.encoding.tokens import tokens_of
 from everview.store.intake import Incoming
-from everview.store.ragged import BINARY, Ints, Mask, lengths, null_column, nulls, prefixed
-from everview.store.tokens import tokens_of
 
 Work = Callable[[Transaction], None]
 

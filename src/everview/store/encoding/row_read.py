@@ -26,10 +26,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from everview.change.types import RECORDS, Kind, Type
-from everview.store import bignums, bits
-from everview.store.columns import Mask, Numbers, dtype_of, from_raw, list_array
-from everview.store.row_layout import END_WIDTH, Broken, Layout, slot_width
-from everview.store.row_write import Integers, starts_of
+from everview.store.encoding import bignums, bits
+from everview.store.encoding.columns import Mask, Numbers, dtype_of, from_raw, list_array
+from everview.store.encoding.row_layout import END_WIDTH, Broken, Layout, slot_width
+from everview.store.encoding.row_write import Integers, starts_of
 
 _U4 = np.dtype("<u4")
 _U1 = np.dtype("u1")

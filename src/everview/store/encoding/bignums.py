@@ -25,7 +25,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from everview.store.binary_columns import Bytes, Mask, Places, column_of, content
+from everview.store.encoding.binary_columns import Bytes, Mask, Places, column_of, content
 
 _HEADER = 3
 _MOST_BYTES = (1 << 23) - 1

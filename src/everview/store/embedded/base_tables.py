@@ -19,8 +19,8 @@ from everview.store.embedded.codecs import TableCodecs
 from everview.store.embedded.core import Handle
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.reads import EmbeddedReader
+from everview.store.embedded.table_writes import Work, Writer
 from everview.store.embedded.topology import EmbeddedTopology
-from everview.store.embedded.writes import Work, Writer
 
 
 @public

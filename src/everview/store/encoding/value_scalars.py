@@ -3,7 +3,7 @@
 Each function here takes a type and gives its checker, which takes the exact
 Python class at once and looks closer only at anything else.
 
-What is taken and what it becomes stands in :mod:`everview.store.values`, through which
+What is taken and what it becomes stands in :mod:`everview.store.encoding.values`, through which
 these are reached.
 """
 
@@ -19,9 +19,9 @@ from typing import NoReturn
 import numpy as np
 
 from everview.change.types import INTEGERS, SIGNED, Kind, Type
-from everview.store import bignums
-from everview.store.refusals import Checker, Refused, shown, wrong_class
-from everview.store.value_times import TIMES
+from everview.store.encoding import bignums
+from everview.store.encoding.refused_values import Checker, Refused, shown, wrong_class
+from everview.store.encoding.value_times import TIMES
 
 # ------------------------------------------------------------------ numbers
 

@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from everview.change.types import Kind, Type, type_of
-from everview.store.rewriting import Rewrite
+from everview.store.encoding.rewriting import Rewrite
 
 _PLAIN = "{}__with_texts"
 

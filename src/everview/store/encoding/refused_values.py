@@ -1,6 +1,6 @@
 """Refused values: what a checker raises, and the words for it.
 
-A checker (:mod:`everview.store.values`) raises :class:`Refused` with the reason, and its caller
+A checker (:mod:`everview.store.encoding.values`) raises :class:`Refused` with the reason, and its caller
 adds the table, the column and the key.
 """
 

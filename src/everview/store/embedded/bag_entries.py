@@ -21,8 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.store.contract import Bytes
-from everview.store.ragged import BINARY, Ints, Mask, Words, column_of, concat, content, lengths, places
+from everview.store.encoding.ragged import BINARY, Bytes, Ints, Mask, Words, column_of, concat, content, lengths, places
 
 WIDEST = 8
 VARIABLE = 0

@@ -26,9 +26,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.types import Kind
-from everview.store import bignums, bits
-from everview.store.columns import Mask, Numbers, from_raw, nulls_of, raw_values
-from everview.store.key_parts import END, ESCAPED, NULL, PRESENT, ZERO, Component
+from everview.store.encoding import bignums, bits
+from everview.store.encoding.columns import Mask, Numbers, from_raw, nulls_of, raw_values
+from everview.store.encoding.key_parts import END, ESCAPED, NULL, PRESENT, ZERO, Component
 
 _BINARY = pa.large_binary()
 _EMPTY = pa.scalar(b"", _BINARY)

@@ -5,7 +5,7 @@ components can simply be written one after the other.
 
 - A component that may be null begins with a marker: 00 for null, and nothing follows, or
   01 and the value. Nulls come first.
-- Fixed-width values are the words of :mod:`everview.store.key_words`.
+- Fixed-width values are the words of :mod:`everview.store.encoding.key_words`.
 - Text, bytes, the zeros and ones of a BIT and DuckDB's bytes of a BIGNUM end with 00 00, and a 00 inside is written
   00 FF: the end orders before any continuation, and the first 00 00 is the end. Where nothing can follow (the last,
   ascending component of a key that stands alone) they are written as they are.
@@ -25,9 +25,9 @@ from typing import Any
 
 from everview.change.schema import KeyPart
 from everview.change.types import FLOATS, TEXTS, Kind
-from everview.store import bignums
-from everview.store.key_words import words_of
-from everview.store.values import Refused, checker
+from everview.store.encoding import bignums
+from everview.store.encoding.key_words import words_of
+from everview.store.encoding.values import Refused, checker
 
 INVERT = bytes(255 - byte for byte in range(256))
 END = b"\x00\x00"

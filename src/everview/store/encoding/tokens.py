@@ -11,8 +11,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from everview.store.contract import Bytes
-from everview.store.ragged import content, lengths, places
+from everview.store.encoding.ragged import Bytes, content, lengths, places
 
 Tokens = npt.NDArray[np.uint32]
 

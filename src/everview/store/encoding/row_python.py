@@ -1,10 +1,10 @@
 """Records from and to Python values, one at a time.
 
 A :class:`Record` packs the slots of a record with one ``struct`` call and
-adds the variable bytes; it writes exactly the bytes of :mod:`everview.store.row_write`.
+adds the variable bytes; it writes exactly the bytes of :mod:`everview.store.encoding.row_write`.
 
-Values are the canonical ones of :mod:`everview.store.values`. This is the general way,
-which knows nulls and tells damage; :mod:`everview.store.row_source` has the fast one.
+Values are the canonical ones of :mod:`everview.store.encoding.values`. This is the general way,
+which knows nulls and tells damage; :mod:`everview.store.encoding.row_source` has the fast one.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 import pyarrow as pa
 
 from everview.change.types import Kind, Type
-from everview.store import bignums, bits, timetz
-from everview.store.columns import from_nanoseconds, nanoseconds
-from everview.store.row_layout import VAR_LIMIT, Broken, NoPythonValue, bitmap_size, too_long
+from everview.store.encoding import bignums, bits, timetz
+from everview.store.encoding.columns import from_nanoseconds, nanoseconds
+from everview.store.encoding.row_layout import VAR_LIMIT, Broken, NoPythonValue, bitmap_size, too_long
 
 Convert = Callable[[Any], Any]
 

@@ -19,7 +19,7 @@ rounded down. So ``30 days`` and ``1 month`` are one key, and so are ``1 month -
 and ``19 days``.
 
 There are two doors to each kind, one for a Python value and one for a numpy column of raw
-values (see :mod:`everview.store.columns`), and they agree.
+values (see :mod:`everview.store.encoding.columns`), and they agree.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ import numpy as np
 import pyarrow as pa
 
 from everview.change.types import FLOATS, UNSIGNED, Kind, Type
-from everview.store import timetz
-from everview.store.columns import Numbers, dtype_of, from_nanoseconds, nanoseconds
+from everview.store.encoding import timetz
+from everview.store.encoding.columns import Numbers, dtype_of, from_nanoseconds, nanoseconds
 
 
 @dataclass(frozen=True)

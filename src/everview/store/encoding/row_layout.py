@@ -5,7 +5,7 @@ bytes of the columns whose values differ in length; a :class:`Layout` knows the 
 
 A slot holds the value itself, or for a column of differing length a u32: where the
 column's bytes end, counted from the end of the slots. They begin where those of the
-column before end. The whole format is described in :mod:`everview.store.rows`.
+column before end. The whole format is described in :mod:`everview.store.encoding.rows`.
 """
 
 from __future__ import annotations

@@ -41,12 +41,12 @@ import pyarrow as pa
 
 from everview.change.schema import Schema
 from everview.errors import DamagedEntryError, DefinitionError, EverviewError, InputError
-from everview.store.columns import LIMIT, Mask, merge_columns, no_python_value, one_array
-from everview.store.row_layout import Broken, Layout, NoPythonValue
-from everview.store.row_python import DAMAGE, Record, SlotForm, reason_of
-from everview.store.row_read import RecordBytes, gather, read_records
-from everview.store.row_source import row_decoder, row_encoder, values_decoder
-from everview.store.row_write import Integers, offsets_of, write_records
+from everview.store.encoding.columns import LIMIT, Mask, merge_columns, no_python_value, one_array
+from everview.store.encoding.row_layout import Broken, Layout, NoPythonValue
+from everview.store.encoding.row_python import DAMAGE, Record, SlotForm, reason_of
+from everview.store.encoding.row_read import RecordBytes, gather, read_records
+from everview.store.encoding.row_source import row_decoder, row_encoder, values_decoder
+from everview.store.encoding.row_write import Integers, offsets_of, write_records
 
 __all__ = ["RowCodec", "merge_columns"]
 

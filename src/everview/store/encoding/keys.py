@@ -14,8 +14,8 @@ components are the common beginning of exactly the keys that have them.
     >>> codec.decode(codec.encode(("aix", 7)))
     ('aix', 7)
 
-How a component is written stands in :mod:`everview.store.key_parts`, how whole columns
-are in :mod:`everview.store.key_columns`.
+How a component is written stands in :mod:`everview.store.encoding.key_parts`, how whole columns
+are in :mod:`everview.store.encoding.key_columns`.
 
 A single key is encoded on every read of a base table, so each codec writes itself a
 function for its types, as dataclasses do. That function takes only values of exactly the
@@ -50,11 +50,11 @@ from everview.errors import (
     MissingColumnError,
     ValueTypeError,
 )
-from everview.store import key_columns
-from everview.store.key_columns import RowRefused
-from everview.store.key_parts import END, ESCAPED, INVERT, PRESENT, ZERO, Component, NullRefused, struct_of
-from everview.store.key_words import is_unsigned, words_of
-from everview.store.values import Refused, refusal, shown
+from everview.store.encoding import key_columns
+from everview.store.encoding.key_columns import RowRefused
+from everview.store.encoding.key_parts import END, ESCAPED, INVERT, PRESENT, ZERO, Component, NullRefused, struct_of
+from everview.store.encoding.key_words import is_unsigned, words_of
+from everview.store.encoding.values import Refused, refusal, shown
 
 Encoder = Callable[[Sequence[object]], bytes]
 

@@ -3,7 +3,7 @@
 A moment is taken where it has the time zone and no finer digits than the type has, and comes out
 as an object of Python's own class.
 
-What is taken and what it becomes stands in :mod:`everview.store.values`.
+What is taken and what it becomes stands in :mod:`everview.store.encoding.values`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from everview.change.types import Kind, Type
-from everview.store import timetz
-from everview.store.refusals import Checker, Refused, shown, wrong_class
+from everview.store.encoding import timetz
+from everview.store.encoding.refused_values import Checker, Refused, shown, wrong_class
 
 
 def _date(sql: Type) -> Checker:

@@ -18,8 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.change.types import RECORDS, Type
-from everview.store.columns import Numbers, dtype_of, list_counts, list_items, nulls_of, raw_values, without_nulls
-from everview.store.row_layout import END_WIDTH, VAR_LIMIT, Layout, slot_width, too_long
+from everview.store.encoding.columns import (
+    Numbers,
+    dtype_of,
+    list_counts,
+    list_items,
+    nulls_of,
+    raw_values,
+    without_nulls,
+)
+from everview.store.encoding.row_layout import END_WIDTH, VAR_LIMIT, Layout, slot_width, too_long
 
 Integers = npt.NDArray[np.int64]
 _NOTHING = pa.scalar(b"", pa.large_binary())

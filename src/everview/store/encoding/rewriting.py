@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.change.types import NESTED, RECORDS, Kind, Type
-from everview.store.columns import list_counts, list_items, nulls_of
+from everview.store.encoding.columns import list_counts, list_items, nulls_of
 
 Scalar: TypeAlias = tuple[Callable[[Type], pa.DataType], Callable[[pa.Array, Type], pa.Array]]
 """The Arrow type that a scalar type gets, and what converts a column of it."""

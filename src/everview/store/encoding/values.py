@@ -44,7 +44,7 @@ map values None stands for null.
     Decimal('3.00')
     >>> checker(parse_type("TINYINT[]"))([1, None, 300])
     Traceback (most recent call last):
-    everview.store.refusals.Refused: item 2: 300 is out of the range of TINYINT, -128 to 127
+    everview.store.encoding.refused_values.Refused: item 2: 300 is out of the range of TINYINT, -128 to 127
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ import pyarrow as pa
 
 from everview.change.types import FLOATS, INTEGERS, NESTED, Kind, Type
 from everview.errors import ValueTypeError
-from everview.store.refusals import Checker, Refused, a, shown, wrong_class
-from everview.store.value_scalars import SCALARS, bounds
+from everview.store.encoding.refused_values import Checker, Refused, a, shown, wrong_class
+from everview.store.encoding.value_scalars import SCALARS, bounds
 
 __all__ = ["TAKES", "Checker", "Refused", "bounds", "check", "checker", "refusal", "shown"]
 
