@@ -12,12 +12,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 import everview
+from everview.maintain.trimming import Trimmer
 from everview.store.contract import Begun
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
@@ -49,7 +51,7 @@ def update(number: int) -> str:
 def in_process(path: Path) -> Walk:
     """UPDATE, flush and get in one process."""
     walk: Walk = {"update": Trace(), "flush": Trace(), "get": Trace()}
-    with everview.open(path) as db:
+    with everview.open(path) as db, patch.object(Trimmer, "turn", return_value=False):  # trimming goes by the clock
         db.sql(SHOP)
         for number, is_traced in ((8, False), (9, True)):
             with walk["update"].on() if is_traced else nullcontext():
