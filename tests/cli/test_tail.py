@@ -100,7 +100,7 @@ def test_changes_come_as_they_commit_until_a_signal(db: everview.Database, store
 
 
 def test_what_cannot_be_followed(call: Call, db: everview.Database, store: Path) -> None:
-    for words, message in ((("total",), "total"), (("totals", "--since", "x"), "'x' is not where")):
+    for words, message in ((("total",), "total"), (("totals", "--since", "x"), "'x' is not the position")):
         said = call("tail", store, *words)
         assert said.code == 1 and message in said.err and "Traceback" not in said.err
     db.sql("CREATE OR REPLACE MATERIALIZED VIEW totals AS SELECT customer, 1 AS total FROM orders; FLUSH")

@@ -1,11 +1,11 @@
 """The catalog of one store: read from a cache, changed by compare-and-set.
 
-All definitions stand under the store's one document counter, so a reader
-knows by one number whether its cache is still right, and a writer commits only on top of
+All definitions share the store's one document counter, so a reader
+checks one number to know whether its cache is valid, and a writer commits only on top of
 exactly what it read.
 
-A change is a function of a :class:`~everview.catalog.draft.Draft`. If somebody else
-commits first, the draft is thrown away and the function runs again on the new state, so
+A change is a function of a :class:`~everview.catalog.draft.Draft`. If another process
+commits first, the draft is discarded and the function runs again on the new state, so
 it must have no other effect::
 
     process A: read at 7 ── draft ── commit(expected=7) → 8
@@ -41,7 +41,7 @@ from everview.store.contract import Metadata, StateTable, Table, ViewStore
 T = TypeVar("T")
 
 ATTEMPTS = 100
-"""How often a change is tried on top of other people's changes."""
+"""How often a change is tried again after changes of other processes."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Catalog:
     # -------------------------------------------------------------- reads
 
     def definitions(self) -> Definitions:
-        """Everything that is defined now, as one unchanging picture."""
+        """All current definitions, as one immutable value."""
         return self._read().definitions
 
     def tables(self) -> tuple[Table, ...]:
@@ -110,7 +110,7 @@ class Catalog:
         return self.definitions().group(name)
 
     def epochs(self, group: str) -> GroupProgress:
-        """How far the views of a group are."""
+        """The last commit of a group: its epoch and frontier."""
         if self._view_store is None:
             raise StoreError("this catalog was opened without a view store, which keeps the epochs")
         name = self.group(group).name
@@ -119,8 +119,8 @@ class Catalog:
     # -------------------------------------------------------------- changes
 
     def change(self, work: Callable[[Draft], T]) -> T:
-        """Run ``work`` on a draft and commit it; again on a newer one if somebody else was
-        first. ``work`` must have no effect but on the draft."""
+        """Run ``work`` on a draft and commit it; again on a newer one if another process was
+        first. ``work`` must change nothing but the draft."""
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(ConflictError):
                 return self._attempt(work)
@@ -129,7 +129,7 @@ class Catalog:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Draft]:
         """A draft that is committed at the end of the block, or forgotten if the block
-        raises. Raises ConflictError if somebody else was first: unlike a function, a block
+        raises. Raises ConflictError if another process was first: unlike a function, a block
         cannot be run again."""
         draft = self._draft()
         yield draft
@@ -177,13 +177,13 @@ class Catalog:
         return self.change(lambda draft: draft.drop_group(name))
 
     def discarded(self) -> tuple[Table | StateTable, ...]:
-        """Tables and state tables that are out of the catalog, and whose rows may still be
-        stored: to be dropped from the store, then forgotten here."""
+        """Tables and state tables that the catalog no longer contains, but whose rows may still be
+        stored: drop them from the store, then call :meth:`forget`."""
         _, found = self._metadata.documents(documents.DISCARDS)
         return tuple(documents.decode(name, found[name], documents.read_discard) for name in sorted(found))
 
     def forget(self, discarded: Iterable[Table | StateTable]) -> None:
-        """Say that the rows of these discarded tables are gone from the store."""
+        """Record that the rows of these discarded tables are removed from the store."""
         gone = tuple(discarded)
         if gone:
             self.change(lambda draft: draft.forget(gone))
@@ -198,8 +198,8 @@ class Catalog:
         return self.version() > version
 
     def watch(self, since: int, *, poll: float = 0.05, timeout: float | None = None) -> int:
-        """Wait until a definition changes after the version ``since``; returns the version
-        there is then, or the unchanged one when the time is over."""
+        """Wait until a definition changes after the version ``since``; returns the new
+        version, or the unchanged one after the timeout."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while (found := self.version()) <= since:
             left = poll if deadline is None else min(poll, deadline - time.monotonic())
@@ -209,11 +209,11 @@ class Catalog:
         return found
 
     def table_history(self, id: int) -> tuple[Past[Table], ...]:
-        """Every definition the table had, the oldest first; also of a table that is gone."""
+        """Every definition of the table, the oldest first; also of a dropped table."""
         return self._history("table", documents.table_name(id), documents.read_past_table)
 
     def view_history(self, id: int) -> tuple[Past[ViewDefinition], ...]:
-        """Every definition the view had, the oldest first; also of a view that is gone."""
+        """Every definition of the view, the oldest first; also of a dropped view."""
         return self._history("view", documents.view_name(id), documents.read_past_view)
 
     def table_at(self, id: int, version: int) -> Table:
@@ -233,8 +233,8 @@ class Catalog:
     # -------------------------------------------------------------- the cache and the commit
 
     def _read(self) -> _KnownCatalog:
-        """The catalog now. Nothing is read but the counter while the counter stands still,
-        nothing but the head while no definition changes."""
+        """The current catalog. Only the counter is read while the counter does not change,
+        and only the head while no definition changes."""
         counter = self._metadata.version()
         with self._lock:
             if counter == self._last.counter:
@@ -286,7 +286,7 @@ class Catalog:
 
 
 class _Parsed(Generic[T]):
-    """Parsed documents of one kind, kept for as long as their bytes stay the same."""
+    """Parsed documents of one kind, kept until their bytes change."""
 
     def __init__(self, parse: Callable[[str, bytes], T]) -> None:
         self._parse = parse

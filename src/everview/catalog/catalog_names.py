@@ -1,11 +1,11 @@
 """The catalog as queries see it.
 
 :class:`CatalogNames` finds tables, views and named queries of one version of the
-catalog by name, and remembers which ones were asked for: that is what a query depends on.
+catalog by name, and records the names that were looked up: a query depends on those.
 
 A view keeps the columns it was made with. ``SELECT * FROM orders`` does not grow when the table
-does, so a view is compiled again with the tables as they were: ``seen`` says under which version
-of its schema it saw each of them.
+does, so a view is compiled again with the tables as they were: ``seen`` contains the version
+of each table's schema at that time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CatalogNames:
         self._definitions = definitions
         self._known = seen or {}
         self.used: dict[int, Table | ViewDefinition | NamedQuery] = {}
-        """What was asked for, by id, in the order in which it was."""
+        """The objects that were looked up, by id, in the order of the first lookup."""
 
     def find(self, name: str) -> Relation | None:
         found = self._definitions.find(name)
@@ -52,7 +52,7 @@ class CatalogNames:
 
     @property
     def seen(self) -> dict[int, int]:
-        """The schema version of every table that was asked for."""
+        """The schema version of every table that was looked up."""
         return {
             id: self._known.get(id, found.schema.version) for id, found in self.used.items() if isinstance(found, Table)
         }

@@ -1,10 +1,10 @@
-"""From statements to definitions, and from definitions back to what is planned.
+"""From statements to definitions, and from definitions back to relations.
 
-What is recorded of a view (its query in DuckDB's SQL, the names of its columns,
-the tables as it saw them) compiles to the same relation in every process and at every later
+The recorded definition of a view (its query in DuckDB's SQL, the names of its columns,
+the schema versions of its tables) compiles to the same relation in every process and at every later
 time, so a plan need not be stored to be found again.
 
-A view is recorded in DuckDB's SQL whatever it was written in, with its parameters filled in. The
+A view is recorded in DuckDB's SQL, whatever dialect it was written in, with its parameters filled in. The
 names of its columns are recorded beside it: DuckDB names a column without an alias by the words
 of the text, and the recorded text has other words.
 """
@@ -65,7 +65,7 @@ def define_view(
 
 
 def compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledView:
-    """What a recorded view compiles to, now as when it was created."""
+    """The relation of a recorded view, the same as when it was created."""
     with as_recorded(view):
         return _compiled_view(view, definitions)
 
@@ -76,7 +76,7 @@ def _compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledVi
     limit = view.options.get("recursion_limit")
     options = {} if limit is None else {"recursion_limit": limit}
     if view.verbatim:
-        query = exp.select("*")  # there is nothing but the words
+        query = exp.select("*")  # there is only the query's text
         words = OwnWords(view.words, is_read=False)
         statement = CreateMaterializedView(view.name, query, columns, text=view.text, source=view.words, words=words)
         return in_own_words(replace(statement, options=options), names, view.verbatim)
@@ -85,7 +85,7 @@ def _compiled_view(view: ViewDefinition, definitions: Definitions) -> CompiledVi
 
 
 def compiled_index(index: IndexDefinition, definitions: Definitions) -> CompiledView:
-    """What a recorded index compiles to."""
+    """The relation of a recorded index."""
     statement = CreateIndex(index.name, definitions.by_id(index.on).name, index.columns)
     return compile_index(statement, CatalogNames(definitions))
 
@@ -135,6 +135,6 @@ def _with_columns(query: exp.Expr, given: Sequence[str], chosen: Sequence[str]) 
 
 
 def _says_names(query: exp.Select, names: Sequence[str]) -> bool:
-    """Whether a query itself calls its columns so: sqlglot calls a cast of c after c, and DuckDB does not."""
+    """Whether a query itself gives its columns these names: sqlglot names a cast of c after c, DuckDB does not."""
     said = [one.alias_or_name if isinstance(one, exp.Alias | exp.Column) else None for one in query.selects]
     return said == list(names)

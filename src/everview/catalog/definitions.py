@@ -34,8 +34,8 @@ def circular(one: Derived) -> DamagedEntryError:
 
 
 class Definitions:
-    """Tables, what is derived of them, and groups, by name and id. Published ones are never
-    changed."""
+    """Tables, the objects derived from them, and groups, by name and id. Published definitions
+    never change."""
 
     def __init__(
         self, version: int, tables: Iterable[Table], derived: Iterable[Derived], groups: Iterable[Group]
@@ -46,12 +46,12 @@ class Definitions:
         self._groups = {MAIN: Group(MAIN)} | {fold(group.name): group for group in groups}
         self._ids = {fold(found.name): id for id, found in (self._tables | self._derived).items()}
         self._kinds: dict[type, tuple[Derived, ...]] = {}
-        """What was asked for by kind: there may be thousands of views, and every epoch asks for them."""
+        """Results by kind: there may be thousands of views, and every epoch reads them."""
         self.accepted: set[tuple[object, ...]] = set()
         """Recorded texts that were checked (:mod:`everview.catalog.recorded_texts`)."""
 
     def find(self, name: str) -> Table | Derived | None:
-        """Whatever has this name, in any spelling."""
+        """The object with this name, in any spelling."""
         id = self._ids.get(fold(name), 0)
         return self._tables.get(id) or self._derived.get(id)
 
@@ -143,7 +143,7 @@ class Definitions:
         raise unknown(called, name, [one.name for one in self._of(kind)])
 
     def dependents(self, id: int) -> tuple[Derived, ...]:
-        """What is derived of this table or view, directly or through others; each one after
+        """The objects derived from this table or view, directly or through others; each one after
         those it depends on."""
         reached = {id}
         found = []
@@ -154,8 +154,8 @@ class Definitions:
         return tuple(found)
 
     def _in_reading_order(self) -> list[Derived]:
-        """What is derived, each after what it reads. Ids alone do not say: a view that was
-        replaced may read one that is younger."""
+        """The derived objects, each after those it reads. Ids do not give this order: a view that was
+        replaced may read a younger one."""
         done: dict[int, Derived] = {}
         for start in sorted(self._derived):
             path = [start]
@@ -171,7 +171,7 @@ class Definitions:
         return list(done.values())
 
     def refuse_circles(self) -> None:
-        """Raise where something is recorded as made of itself. What reads only what is older cannot be."""
+        """Raise if an object is recorded as derived from itself. One that reads only older objects cannot be."""
         if any(id >= one.id and id in self._derived for one in self._derived.values() for id in one.depends_on):
             self._in_reading_order()
 

@@ -6,10 +6,10 @@ so that every reader knows what it may rely on.
 ::
 
     catalog/head                        the next id, and the last version that changed a definition
-    table/7   view/9   group/main       what is there now
+    table/7   view/9   group/main       the current definitions
     index/11  query/12
     history/table/7/00000000000000000012    every version of each of them, the last one included
-    discard/8                           a state or base table that is gone here, and whose rows may still be stored
+    discard/8                           a state or base table that is dropped, and whose rows may still be stored
     quarantine/…                        see everview.catalog.quarantine
 
 A table's document is also its stamp: stores compare it inside every write, byte by byte,
@@ -45,7 +45,7 @@ T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]
 
 FORMAT = 2
-"""1 knew no indexes, no named queries, and of a view no columns; such documents are still read."""
+"""Documents of format 1 have no indexes, no named queries and no columns of views; they are still read."""
 HEAD = "catalog/head"
 TABLES, VIEWS, INDEXES, QUERIES = "table/", "view/", "index/", "query/"
 GROUPS, DISCARDS = "group/", "discard/"
@@ -74,7 +74,7 @@ def discard_name(id: int) -> str:
 
 
 def history_prefix(name: str) -> str:
-    """Where the versions of the object with this document name lie."""
+    """The prefix of the versions of the object with this document name."""
     return f"history/{name}/"
 
 
@@ -91,7 +91,7 @@ def encode(kind: str, plain: Mapping[str, object]) -> bytes:
 
 
 def decode(name: str, document: bytes, read: Callable[[Json], T]) -> T:
-    """Read a document, or say which one cannot be read and why."""
+    """Read a document, or raise an error that names the document and the reason."""
     try:
         plain = json.loads(document)
         found = plain["format"]
@@ -99,7 +99,7 @@ def decode(name: str, document: bytes, read: Callable[[Json], T]) -> T:
             raise TypeError(f"the format is {found!r}")
         if found <= FORMAT:
             return read(plain)
-    except Exception as error:  # a document of anything may fail in any way
+    except Exception as error:  # a damaged document may fail in any way
         raise DamagedEntryError(
             f"the catalog document {name} cannot be read",
             detail=f"{type(error).__name__}: {error}",
@@ -116,7 +116,7 @@ def decode(name: str, document: bytes, read: Callable[[Json], T]) -> T:
 
 @dataclass(frozen=True)
 class Head:
-    """``next_id`` only ever rises, so no id is given twice; ``changed`` is the catalog
+    """``next_id`` only rises, so no id is used twice; ``changed`` is the catalog
     version of the last change of a definition, which lets a reader distinguish it from other
     changes of the counter."""
 
@@ -152,7 +152,7 @@ def _table(plain: Json) -> Table:
 
 
 def encode_derived(found: Derived, dropped: bool = False) -> bytes:
-    """A view that is dropped says so by its status, others by a mark."""
+    """A dropped view has the status ``dropped``, other objects have a mark."""
     if isinstance(found, ViewDefinition):
         return _encode_view(replace(found, status=ViewStatus.DROPPED) if dropped else found)
     kind, plain = _index(found) if isinstance(found, IndexDefinition) else _query(found)
@@ -302,7 +302,7 @@ def read_discard(plain: Json) -> Table | StateTable:
 
 
 def read_past_table(plain: Json) -> Past[Table]:
-    """A table of the past has no stamp: nobody writes under it."""
+    """An earlier version of a table has no stamp: no write uses it."""
     return Past(int(plain["version"]), _table(plain), plain.get("dropped", False))
 
 

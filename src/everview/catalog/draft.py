@@ -77,7 +77,7 @@ class Draft(Definitions):
         self._used_before = used_before
         self._numbered: set[int] = set()
         self._users: dict[int, dict[int, StateTable]] = {}
-        """Id of a state table to the views and indexes that keep state in it, and how each describes it."""
+        """By id of a state table: the views and indexes that keep state in it, and the description of each."""
         for found in self._derived.values():
             self._use_state(found)
 
@@ -92,7 +92,7 @@ class Draft(Definitions):
     # -------------------------------------------------------------- tables
 
     def create_table(self, name: str, schema: Schema, if_not_exists: bool = False) -> Table:
-        """Define a table. With ``if_not_exists`` a table that is there is returned as it is."""
+        """Define a table. With ``if_not_exists`` an existing table is returned unchanged."""
         checked_name("table", name)
         existing = self.find(name)
         if if_not_exists and isinstance(existing, Table):
@@ -101,7 +101,7 @@ class Draft(Definitions):
         return self._write_table(Table(self._number(), name, schema), self._clock())
 
     def add_column(self, table: str | Table, column: Column) -> Table:
-        """Append a column; rows that are there read as null in it."""
+        """Append a column; existing rows read as null in it."""
         found = self.table(table) if isinstance(table, str) else self.table_by_id(table.id)
         if fold(column.name) in map(fold, found.schema.names):
             raise DuplicateObjectError(f"table {found.name} has a column {column.name} already")
@@ -109,8 +109,8 @@ class Draft(Definitions):
         return self._write_table(replace(found, schema=found.schema.add(column)), created)
 
     def drop_table(self, name: str, cascade: bool = False) -> Dropped:
-        """Remove a table, with ``cascade`` also the views that read it. Returns what went,
-        readers before what they read."""
+        """Remove a table, with ``cascade`` also the views that read it. Returns the removed
+        objects, readers before the objects that they read."""
         table = self.table(name)
         views = self._drop_dependents(f"table {table.name}", table.id, cascade)
         document = documents.table_name(table.id)
@@ -149,7 +149,7 @@ class Draft(Definitions):
         state: tuple[StateTable, ...] | None = None,
         options: dict[str, Option] | None = None,
     ) -> ViewDefinition:
-        """Change where a view stands without changing what it means. A view that joins
+        """Change the status, group or state tables of a view, but not its query. A view that joins
         another group takes its indexes and state tables along, unless others are given."""
         old = self.view(name)
         if status is ViewStatus.DROPPED:
@@ -171,8 +171,8 @@ class Draft(Definitions):
         return altered
 
     def drop_view(self, name: str, cascade: bool = False) -> Dropped:
-        """Remove a view and its indexes, with ``cascade`` also what reads it. Returns what went,
-        readers before what they read."""
+        """Remove a view and its indexes, with ``cascade`` also the objects that read it. Returns the removed
+        objects, readers before the objects that they read."""
         return self._drop(self.view(name), cascade)
 
     # -------------------------------------------------------------- indexes and named queries
@@ -185,7 +185,7 @@ class Draft(Definitions):
     def alter_index(
         self, name: str, *, status: ViewStatus | None = None, state: tuple[StateTable, ...] | None = None
     ) -> IndexDefinition:
-        """Change where an index stands."""
+        """Change the status, group or state tables of an index."""
         old = self.index(name)
         status = old.status if status is None else status
         return self._write_derived(replace(old, status=status, state=old.state if state is None else state))
@@ -199,8 +199,8 @@ class Draft(Definitions):
         return self._write_derived(replace(query, id=self._number(), created=self._clock()))
 
     def replace_query(self, query: NamedQuery) -> NamedQuery:
-        """Give the name to another query. Refused while others use it: they were made with the
-        old one."""
+        """Give the name to another query. Refused while others use it: they were created with
+        the old one."""
         return self._write_derived(self._replacing(self.query(query.name), query))
 
     def drop_query(self, name: str, cascade: bool = False) -> Dropped:
@@ -262,18 +262,18 @@ class Draft(Definitions):
                     f"{found.kind} {found.name} reads the table or view with the id {id}, which is not there",
                     hint="it was dropped meanwhile: compile the statement again",
                 )
-            # what others read is not replaced, so reading itself is the only cycle there can be
+            # a view that others read is not replaced, so the only possible cycle is a view that reads itself
             if id == found.id:
                 raise DefinitionError(f"{found.kind} {found.name} cannot read itself")
 
     def _check_state(self, found: Maintained) -> None:
         """A state table with an id is this view's own, newly numbered, or shared with views
-        that describe it in the same words."""
+        that describe it identically."""
         for table in found.state:
             if table.id not in self._users and table.id not in self._numbered:
                 raise UnknownObjectError(f"{found.kind} {found.name} names a state table {table.id} that is not there")
             others = ((user, known) for user, known in self._users.get(table.id, {}).items() if user != found.id)
-            user, known = next(others, (found.id, table))  # they all describe it in the same words: one is enough
+            user, known = next(others, (found.id, table))  # all describe it identically: one is enough
             if known != table:
                 other = self._derived[user]
                 raise DefinitionError(
@@ -300,7 +300,7 @@ class Draft(Definitions):
         return (*readers, found)
 
     def _drop_dependents(self, what: str, id: int, cascade: bool) -> tuple[Derived, ...]:
-        """Indexes go with what they are on; all else is dropped only if that is asked for."""
+        """Indexes are dropped with their table or view; other dependents only with ``cascade``."""
         found = self.dependents(id)
         readers = tuple(one for one in found if not isinstance(one, IndexDefinition))
         if readers and not cascade:
@@ -322,7 +322,7 @@ class Draft(Definitions):
         self, name: str, kind: GroupKind | str = GroupKind.CONTINUOUS, if_not_exists: bool = False
     ) -> Group:
         """Define a group. The store knows a group's epochs by its name, so the name of a
-        group that was dropped is never given again."""
+        dropped group is never used again."""
         existing = self._groups.get(fold(name))
         if if_not_exists and existing is not None:
             return existing
@@ -363,7 +363,7 @@ class Draft(Definitions):
     # -------------------------------------------------------------- what is staged
 
     def forget(self, discarded: Iterable[Table | StateTable]) -> None:
-        """Take away the marks of discarded tables whose rows are gone."""
+        """Remove the marks of discarded tables whose rows are removed."""
         for table in discarded:
             self._delete(documents.discard_name(table.id))
 

@@ -3,7 +3,7 @@
 A change is a row with a weight in the column ``__weight``; condensing sums
 the weights of equal rows and drops the zeros, so that what is left is the net effect.
 
-Two situations, two functions. :func:`condense` takes any changes::
+:func:`condense` takes any changes::
 
     customer  amount  __weight          customer  amount  __weight
     7         10      +1                7         10      +1
@@ -76,7 +76,7 @@ def net_changes(entries: pa.Table, schema: Schema) -> pa.Table:
 
 
 def _unchanged(entries: pa.Table, schema: Schema, first: Ints, last: Ints) -> Ints:
-    """Which of the chains from one row to another end where they began."""
+    """Whether each chain from one row to another ends with its first row."""
     same = np.arange(len(first))
     for column in schema.values:
         if not len(same):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 WEIGHT = "__weight"
-"""How often a row comes (+) or goes (−), int64."""
+"""How often a row appears (+) or disappears (−), int64."""
 
 SEQ = "__seq"
 INCARNATION = "__incarnation"
@@ -14,16 +14,16 @@ HAD = "__had"
 OLD = "__old_"
 """Prefix of the columns of the before-image."""
 SET = "__set_"
-"""Prefix of the columns that say whether a put named a column."""
+"""Prefix of the columns that record whether a put named a column."""
 
 TIME = "__time"
-"""When an entry was written, int64: larger is later. What unit it has is the store's affair."""
+"""When an entry was written, int64: larger is later. The store chooses the unit."""
 TIMES = "__time_"
-"""Prefix of the columns that say when each column of an entry was written."""
+"""Prefix of the columns with the time at which each column of an entry was written."""
 MARKED = "__marked"
-"""When an entry said that the row is there, whatever its columns hold."""
+"""The time at which an entry recorded that the row exists, whatever its columns hold."""
 GONE = "__gone"
-"""When an entry deleted the row: all that was written then or before."""
+"""The time at which an entry deleted the row: all that was written then or before."""
 
 PUT = 1
 DELETE = 2

@@ -114,7 +114,7 @@ class Frontier(Mapping[int, int]):
         return position.sequence <= self[position.node]
 
     def slices_to(self, target: Frontier) -> tuple[Slice, ...]:
-        """What lies between this frontier and a later one, a slice for each node that grew."""
+        """The entries between this frontier and a later one, a slice for each log that grew."""
         if not self <= target:
             raise InputError(f"{target} is not at or after {self}")
         return tuple(

@@ -1,9 +1,9 @@
-"""The kinds of types, and what is the same for all types of a kind.
+"""The kinds of types, and the properties that all types of a kind share.
 
-A kind is a family of SQL types; of most kinds there is one type, and of those the tables here
-say how wide its values are and how Arrow holds them.
+A kind is a family of SQL types. Most kinds have one type; for those the tables here contain
+the width of its values and its Arrow type.
 
-What differs from type to type, of decimals, enums and nested types, is for :mod:`everview.change.types` to say.
+:mod:`everview.change.types` has what differs from type to type, of decimals, enums and nested types.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ WIDTH = {
     Kind.UUID: 16,
     **{kind: bits // 8 for kind, bits in INTEGERS.items()},
 }
-"""Bytes of a value at rest, where all values of a kind have as many."""
+"""Bytes of a stored value, for kinds whose values all have the same number of bytes."""
 
 _HUGEINT = pa.opaque(pa.binary(16), "hugeint", "DuckDB")
 _UHUGEINT = pa.opaque(pa.binary(16), "uhugeint", "DuckDB")

@@ -1,4 +1,4 @@
-"""Numbers for equal rows: what condensing and grouping stand on.
+"""Numbers for equal rows, which condensing and grouping use.
 
 Equal values get equal numbers, counted from zero in the order in which they first
 appear, so that a group is a number and a table of groups is an array.
@@ -7,10 +7,10 @@ A column is one or more **words** of 64 bits, equal where its values are: the bi
 0.0 and −0.0 are two values, and equal NaNs are one), the number of a text among the texts of the
 column, the words of a struct's fields or an array's items; of a list, the number of the bytes of its items' numbers.
 Rows of several words are mixed into one, which is numbered, and compared with the first row of
-their number: where two different rows were mixed into the same, pairs of words are numbered one
+their number: if two different rows were mixed into the same word, pairs of words are numbered one
 after the other instead, which is slower and always right.
 
-Arrow can group by several columns at once, but its hash takes little notice of a number's high
+Arrow can group by several columns at once, but its hash depends little on a number's high
 bits: 100,000 whole numbers in a DOUBLE column took it 1.2 s, keys of eight bytes 12 s.
 """
 
@@ -78,7 +78,7 @@ def row_numbers(columns: Iterable[pa.Array | pa.ChunkedArray]) -> Numbers:
 
 
 def same_values(left: pa.Array | pa.ChunkedArray, right: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Where two columns of one type hold the same, bit by bit."""
+    """Whether the values of two columns of one type are equal bit by bit, row by row."""
     found = np.ones(len(left), np.bool_)
     for word in _words(pa.concat_arrays([_one(left), _one(right)])):
         found &= word[: len(left)] == word[len(left) :]
@@ -143,7 +143,7 @@ def _words(column: pa.Array | pa.ChunkedArray) -> list[Word]:
 
 
 def _width(kind: pa.DataType) -> int:
-    """Bytes of a value; 0 where they differ in length."""
+    """Bytes of a value; 0 if values differ in length."""
     try:
         return int(kind.bit_width) // 8
     except ValueError:

@@ -1,7 +1,7 @@
 """Schemas: the columns of a table, which of them are its key, and how both may change.
 
-A :class:`Schema` is a frozen list of typed columns of which the first
-ones named in ``key`` identify a row; columns are only ever appended, so a row written
+A :class:`Schema` is a frozen list of typed columns, of which those
+named in ``key`` identify a row; columns are only ever appended, so a row written
 under an older version reads under a newer one with nulls at its end.
 
     >>> orders = Schema.of({"id": "BIGINT", "customer": "INTEGER", "amount": "DOUBLE"}, key=["id"])
@@ -11,8 +11,8 @@ under an older version reads under a newer one with nulls at its end.
     2
 
 A table without a primary key has a hidden one, the column :data:`ROW_ID`. Stores and maintenance
-treat it as any other key; what users see are the columns that are shown, and equal rows may
-stand in such a table several times::
+treat it as any other key; users see the columns in ``shown``, and such a table may contain equal
+rows several times::
 
     >>> visits = Schema.of({"customer": "INTEGER", "page": "VARCHAR"})
     >>> visits.hidden_key, visits.key, [c.name for c in visits.shown]
@@ -41,8 +41,8 @@ ROW_ID = f"{RESERVED}row"
 @public_constructors
 @dataclass(frozen=True)
 class Column:
-    """A named, typed column. ``since`` is the schema version that added it; a hidden one is
-    neither seen nor named by users."""
+    """A named, typed column. ``since`` is the schema version that added it; users
+    neither see nor name a hidden one."""
 
     name: str
     type: Type
@@ -64,7 +64,7 @@ class Column:
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be written: Python's may hold halves of characters."""
+    """Whether a text can be encoded: Python's may contain lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -157,7 +157,7 @@ class Schema:
 
     @functools.cached_property
     def shown(self) -> tuple[Column, ...]:
-        """What users see: all columns but a hidden key."""
+        """The columns that users see: all but a hidden key."""
         return tuple(column for column in self.columns if not column.hidden)
 
     @property
@@ -176,7 +176,7 @@ class Schema:
 
     @functools.cached_property
     def values(self) -> tuple[Column, ...]:
-        """The columns that are not part of the key, in table order: what a stored row holds."""
+        """The columns that are not part of the key, in table order: those of a stored row."""
         return tuple(column for column in self.columns if column.name not in self.key)
 
     def values_at(self, version: int) -> tuple[Column, ...]:
@@ -210,7 +210,7 @@ class Schema:
     def from_json(plain: Mapping[str, object]) -> Schema:
         try:
             columns, key, version = plain["columns"], plain["key"], plain["version"]
-            # functions are written for a schema: what stands in their text has the right type
+            # functions are written for a schema whose parts have the right types
             if not (isinstance(columns, list) and isinstance(key, list) and type(version) is int):
                 raise TypeError("there are no columns, no key or no version")
             made = [

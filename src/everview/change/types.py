@@ -1,7 +1,7 @@
-"""SQL types, and how each is held in Arrow columns.
+"""SQL types and their Arrow types.
 
 A :class:`Type` is a frozen description that knows its SQL text, its Arrow
-type and the number of bytes a value takes at rest; everything else asks it.
+type and the number of bytes of a stored value.
 
 The names are DuckDB's. A type prints as the SQL text that :func:`parse_type` reads back::
 
@@ -101,7 +101,7 @@ class Type:
 
     @property
     def width(self) -> int | None:
-        """Bytes of a value at rest, or None where values differ in length."""
+        """Bytes of a stored value, or None if values differ in length."""
         if self.kind is Kind.DECIMAL:
             return 8 if self.precision <= 18 else 16
         if self.kind is Kind.ENUM:
@@ -142,7 +142,7 @@ class Type:
 
     @property
     def item(self) -> Type:
-        """What a LIST or an ARRAY holds; a MAP is held as a list of (key, value) structs."""
+        """The type of the items of a LIST or an ARRAY; a MAP is a list of (key, value) structs."""
         if self.kind is Kind.MAP:
             return Type(Kind.STRUCT, children=self.children)
         return self.children[0][1]
@@ -206,7 +206,7 @@ _BY_ARROW = {arrow: Type(kind) for kind, arrow in ARROW.items()}
 
 @functools.lru_cache(maxsize=4096)
 def type_of(arrow: pa.DataType) -> Type:
-    """The type whose columns have this Arrow type, which is one that a :class:`Type` gave."""
+    """The type whose columns have this Arrow type, which must be the ``arrow`` of a :class:`Type`."""
     if isinstance(arrow, pa.MapType):
         return map_of(type_of(arrow.key_type), type_of(arrow.item_type))
     if isinstance(arrow, pa.FixedSizeListType):
@@ -429,7 +429,7 @@ _RESERVED = frozenset({
     "summarize", "symmetric", "table", "tablesample", "then", "to", "trailing", "true", "union", "unique",
     "unpack", "unpivot", "using", "variadic", "verbose", "when", "where", "window", "with",
 })  # fmt: skip
-"""Words that DuckDB does not take for the name of a field."""
+"""Words that DuckDB does not accept as the name of a field."""
 
 
 def _quoted(name: str) -> str:

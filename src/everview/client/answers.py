@@ -1,4 +1,4 @@
-"""Queries answered by DuckDB over rows that are scanned as DuckDB asks for them.
+"""Queries answered by DuckDB over rows that are scanned on demand.
 
 Every table reference of a query becomes a stream of Arrow batches that restarts
 whenever DuckDB reads it, so nothing is copied into DuckDB and a query that stops early reads no
@@ -44,7 +44,7 @@ class AnswerSource:
 
 
 class Connections:
-    """Connections to DuckDB that nobody uses at the moment."""
+    """Idle connections to DuckDB."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -53,7 +53,7 @@ class Connections:
 
     def take(self) -> duckdb.DuckDBPyConnection:
         with self._lock:
-            if self._process != os.getpid():  # a fork copies connections, and not what stands behind them
+            if self._process != os.getpid():  # a fork copies connections, but not their threads
                 self._process, self._idle = os.getpid(), []
             if self._idle:
                 return self._idle.pop()
@@ -74,7 +74,7 @@ class Connections:
 
 
 class Answer:
-    """A query under way: batches of exactly its columns, in order, until closed or at the end."""
+    """A running query: batches of exactly its columns, in order, until it ends or is closed."""
 
     def __init__(
         self, connections: Connections, sql: str, columns: Sequence[ResultColumn], sources: Mapping[str, AnswerSource]
@@ -106,7 +106,7 @@ class Answer:
             self.close()
 
     def table(self) -> pa.Table:
-        """All of it."""
+        """All rows."""
         return pa.Table.from_batches(list(self), self._schema)
 
     def _typed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -133,8 +133,8 @@ class Answer:
 
 
 def failure(error: Exception) -> EverviewError:
-    """What DuckDB says about a value that cannot be computed. Names and types were checked
-    before, so it is about the rows."""
+    """The error for a value that DuckDB cannot compute. Names and types were checked
+    before, so the rows are the cause."""
     if isinstance(error.__cause__, EverviewError):
         return error.__cause__
     text = str(error).partition("\n")[0]

@@ -1,7 +1,7 @@
-"""A database: a store, its catalog, and the tables in it by name.
+"""A database: a store, its catalog, and its tables by name.
 
-Names are looked up in the catalog, and a handle whose definition was changed
-by another process looks it up again and repeats the call.
+Names are looked up in the catalog. A handle whose definition another process has
+changed looks it up again and repeats the call.
 
     >>> import everview, tempfile
     >>> db = everview.open(tempfile.mkdtemp())
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST = 1 << 63
-"""Bytes that LMDB can be asked to reserve."""
+"""The most bytes that LMDB can reserve."""
 
 
 @public
@@ -74,10 +74,10 @@ def open(
     shards: int = 4,
     map_size: int = FULL_SIZE,
 ) -> Database:
-    """Open the embedded store in a directory; it is made if the directory is new or empty.
+    """Open the embedded store in a directory; it is created if the directory is new or empty.
 
     ``durability`` is ``"fsync"``, ``"group"`` or ``"none"``. ``before_images``, ``nodes`` and
-    ``shards`` take effect when the store is made.
+    ``shards`` take effect when the store is created.
     """
     if not 0 <= map_size < MOST:
         raise InputError(f"a map cannot have {map_size} bytes", hint=f"give at most {MOST - 1}")
@@ -94,7 +94,7 @@ def open(
 
 
 def _directory(path: str | Path) -> Path:
-    """A path that the operating system can be asked about."""
+    """The path, if it can be the name of a directory."""
     try:
         named = os.fsencode(path)
     except UnicodeEncodeError:
@@ -132,12 +132,12 @@ class Database:
         """Execute the statements of a text, separated by semicolons; the result is the last one's.
 
         ``params`` are the values of ``?`` and ``$1`` (a list) or of ``:name`` (a dict);
-        ``dialect`` is what the text is written in, DuckDB's SQL unless ``SET dialect`` said
-        otherwise. A SELECT is computed as its result is read.
+        ``dialect`` is the SQL dialect of the text, by default that of ``SET dialect``, else
+        DuckDB's. A SELECT is computed as its result is read.
 
         Views are read as of their last epochs, unless they are to be ``fresh`` (reflect everything
-        written before the call) or at most ``max_staleness`` seconds behind; a DeadlineError says so
-        if that takes longer than ``deadline`` seconds.
+        written before the call) or at most ``max_staleness`` seconds behind; the call raises a
+        DeadlineError after ``deadline`` seconds.
         """
         context = self._context
         if fresh or max_staleness is not None or deadline is not None:
@@ -163,7 +163,7 @@ class Database:
         return self.table(name)
 
     def add_column(self, table: str, name: str, kind: Type | str) -> TableHandle:
-        """Add a nullable column; rows that are there read as null in it."""
+        """Add a nullable column; existing rows read as null in it."""
         column = Column(name, parse_type(kind) if isinstance(kind, str) else kind)
         self.catalog.add_column(table, column)
         return self.table(table)
@@ -196,7 +196,7 @@ class Database:
         return BatchHandle(self.catalog, self.store.batch())
 
     def snapshot(self) -> Snapshot:
-        """One version of all views and tables, for as long as it is held."""
+        """One version of all views and tables, kept until it is closed."""
         return Snapshot(self._context)
 
     def session(self, token: str | None = None) -> Session:
@@ -223,7 +223,7 @@ class Database:
         ``spark`` is the session to run on, by default one of our own on two cores of this machine;
         False: a thread of this process does it, without Spark. ``servers`` is the number of view
         servers on Spark, ``operations`` the most log entries of an epoch, ``checkpoint`` a directory
-        for what Spark remembers, ``wait`` how many seconds to wait for the current maintainer of
+        for Spark's checkpoint, ``wait`` how many seconds to wait for the current maintainer of
         the store to end (None: forever).
         """
         _refuse_other_than_sessions(spark)
@@ -258,13 +258,13 @@ class Database:
 
     def recording(self, view: str) -> Recording:
         """Record what a view shows while a ``with`` block lasts, and judge how consistent that was:
-        ``everview.check.recording`` says how."""
+        see ``everview.check.recording``."""
         return Recording(KeptViews(self._context), view)
 
     @property
     def _embedded(self) -> EmbeddedStore:
         if not isinstance(self.store, EmbeddedStore):
-            raise DefinitionError("this takes a store in a directory")
+            raise DefinitionError("this call needs a store in a directory")
         return self.store
 
     def status(self) -> Status:
@@ -278,7 +278,7 @@ class Database:
 
     def backup(self, target: str | Path) -> int:
         """Copy the store to a directory that does not exist yet, while others write and maintain it; returns the
-        number of bytes. The copy has everything that was acknowledged before the call, and is a store itself."""
+        number of bytes. The copy contains everything that was acknowledged before the call, and is a store itself."""
         return self._embedded.backup(_directory(target))
 
     def sync(self) -> None:

@@ -1,4 +1,4 @@
-"""Arrow columns as they leave Everview: those that DuckDB's own export gives.
+"""Arrow columns of results, in the types of DuckDB's own export.
 
 Inside, values that Arrow has no type for travel as opaque bytes (:mod:`everview.change.types`);
 readers of a result get the types of ``duckdb.sql(…).to_arrow_table()`` instead, in lists, structs and maps too.
@@ -74,7 +74,7 @@ def _validity(nulls: Mask | None) -> pa.Buffer | None:
 
 
 def _huge(array: pa.Array, _: Type) -> pa.Array:
-    """The same bytes under another type. They may spell 39 digits, as DuckDB's do."""
+    """The same bytes under another type. They may have 39 digits, as DuckDB's do."""
     storage = array.storage
     return pa.Array.from_buffers(_HUGE, len(storage), storage.buffers(), offset=storage.offset)
 
@@ -104,7 +104,7 @@ NUMBERS: dict[Kind, Scalar] = {
     Kind.HUGEINT: (lambda _: _HUGE, _huge),
     Kind.UHUGEINT: (lambda _: _UNSIGNED_HUGE, _unsigned_huge),
 }
-"""Integers as the decimals that everybody reads."""
+"""Integers as decimals, which all readers know."""
 
 
 def _timetz(array: pa.Array, sql: Type) -> pa.Array:
@@ -128,7 +128,7 @@ PLAIN: dict[Kind, Scalar] = {
     Kind.ENUM: (lambda sql: pa.dictionary(sql.arrow.storage_type, pa.string()), _enum),
     Kind.BIT: (lambda _: pa.binary(), lambda array, _: array.storage),
 }
-"""What Arrow has no type for, as everybody reads it."""
+"""Values without an Arrow type, in a form that all readers know."""
 PARTS = "element{}"
-"""What DuckDB calls the parts of a TUPLE."""
+"""DuckDB's names for the parts of a TUPLE."""
 _EXPORTED = Rewrite(NUMBERS | _TEXTS | PLAIN, parts=PARTS)

@@ -1,7 +1,7 @@
-"""Python values and pandas columns as they leave Everview: those that DuckDB's own conversions give.
+"""Python values and pandas columns of results, as DuckDB's own conversions produce them.
 
-``rows()`` gives what DuckDB's ``fetchall()`` gives and ``df()`` what its ``df()`` gives, except where
-DuckDB raises an error or loses digits: there the values stay exact.
+``rows()`` returns the values of DuckDB's ``fetchall()`` and ``df()`` those of its ``df()``, except if
+DuckDB raises an error or loses digits: then the values stay exact.
 
 | | as in DuckDB | where DuckDB raises or is not exact |
 |---|---|---|
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 Convert = Callable[[Any], Any]
 
 _EXACT_DIGITS = 15
-"""Every decimal number of so many digits comes back from a double as it went in."""
+"""Every decimal number with at most so many digits survives conversion to a double and back."""
 _EXACT_INTEGER = 1 << 53
 _NEVER_IN_FRAMES = frozenset({Kind.UHUGEINT, Kind.TIMETZ, Kind.BIGNUM})
-"""Kinds that DuckDB has no pandas column for."""
+"""Kinds without a pandas column in DuckDB."""
 
 
 # ------------------------------------------------------------------ Python
@@ -53,7 +53,7 @@ def python_values(array: pa.Array, sql: Type) -> list[Any]:
     """The values of a column as DuckDB's ``fetchall`` gives them."""
     try:
         values = to_python(array, sql)
-    except ValueTypeError:  # dates and times that Python has none for
+    except ValueTypeError:  # dates and times beyond Python's range
         return _defaults().fetched(array)
     convert = _conversion(sql)
     return values if convert is None else [None if value is None else convert(value) for value in values]
@@ -61,7 +61,7 @@ def python_values(array: pa.Array, sql: Type) -> list[Any]:
 
 @functools.cache
 def _conversion(sql: Type) -> Convert | None:
-    """What turns a canonical value (:mod:`everview.store.encoding.values`) into DuckDB's; None: they are the same."""
+    """From a canonical value (:mod:`everview.store.encoding.values`) to DuckDB's; None: no conversion is needed."""
     if sql.kind is Kind.INTERVAL:
         return _timedelta
     inner = [_conversion(child) for _, child in sql.children]
@@ -114,7 +114,7 @@ def frame(table: pa.Table, columns: Sequence[ResultColumn]) -> pd.DataFrame:
         for at, array in parts.items():
             try:
                 series |= _defaults().series({at: array})
-            except (duckdb.Error, OverflowError):  # an interval or date that pandas has none for
+            except (duckdb.Error, OverflowError):  # an interval or date beyond pandas' range
                 continue
     for at, column in enumerate(columns):
         if at not in series:
@@ -126,7 +126,7 @@ def frame(table: pa.Table, columns: Sequence[ResultColumn]) -> pd.DataFrame:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """The names of a frame's columns; DuckDB numbers those that are there already, whatever their case."""
+    """The names of a frame's columns; DuckDB numbers names that repeat, whatever their case."""
     found: list[str] = []
     taken: set[str] = set()
     for name in names:
@@ -140,12 +140,12 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def _fits_a_frame(array: pa.Array, sql: Type) -> bool:
-    """Whether DuckDB has a pandas column for the values that is exact."""
+    """Whether DuckDB has an exact pandas column for the values."""
     return all(kind.kind not in _NEVER_IN_FRAMES and _exact(leaf, kind) for leaf, kind in _leaves(array, sql))
 
 
 def _leaves(array: pa.Array, sql: Type) -> Iterator[tuple[pa.Array, Type]]:
-    """The scalar columns that a column is made of."""
+    """The scalar columns of a column, at any depth."""
     if sql.kind not in NESTED:
         yield array, sql
     elif sql.kind in RECORDS:
@@ -178,7 +178,7 @@ def _exact(array: pa.Array, sql: Type) -> bool:
 
 
 class _Defaults:
-    """A connection to DuckDB with the settings that users know. May be used by several threads."""
+    """A connection to DuckDB with its default settings. Several threads may use it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -186,7 +186,7 @@ class _Defaults:
         closed_at_exit(self)
 
     def was_idle(self) -> bool:
-        """In a forked child: whether no other thread of the parent held the lock. Here it is free."""
+        """Replace the lock in a forked child: another thread of the parent may have held it."""
         free = self._lock.acquire(blocking=False)
         self._lock = threading.Lock()
         return free
@@ -219,7 +219,7 @@ class _Defaults:
                 unregister(connection, "leaving", table)
 
     def close(self) -> None:
-        """Nothing can be asked any more."""
+        """Close the connection."""
         if self._process:
             self._connection.close()
             self._process = 0

@@ -1,22 +1,22 @@
-"""How fresh a read has to be, and how it gets there.
+"""How fresh a read has to be, and how that is reached.
 
-A read that asks for more than the last epoch shows has a goal, a frontier; what is
-missing to it is laid over the committed rows if it is little, and waited for if it is much.
+A read that asks for more than the last epoch shows has a goal, a frontier. If few log
+entries are missing to it, their effect is laid over the committed rows; if many, the read waits.
 
 ====================  ======================================================================
 asked                 goal
 ====================  ======================================================================
-nothing               whatever is committed
+nothing               the last committed epoch
 ``fresh=True``        the end of the logs when the call was made
 ``max_staleness=s``   the end of the logs s seconds ago, or later
 a session             what the session has written and seen
 ====================  ======================================================================
 
-Where it is much, and nobody maintains the store's views, the reader does: it takes the lease and runs
-the epochs. Where somebody does, a lazy group is asked to move. ``deadline`` bounds all of it.
+If many are missing and no process maintains the store's views, the reader does: it takes the lease
+and runs the epochs. If there is a maintainer, a lazy group is asked to move. ``deadline`` bounds all of it.
 
-When something was written is not in the logs, so a bound on staleness goes by what this process has
-seen: the end of the logs at the moments when somebody asked. The first read with a bound, and one
+Log entries carry no time, so a bound on staleness relies on what this process has seen: the end of
+the logs at each earlier read. The first read with a bound, and one
 after a long pause, is therefore as fresh as one with ``fresh=True``.
 """
 
@@ -66,7 +66,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Version:
-    """A snapshot in which some views are as fresh as asked for, and how far they are in it."""
+    """A snapshot in which some views are as fresh as asked for, and their frontier in it."""
 
     snapshot: TableSnapshot
     shown: Frontier
@@ -83,7 +83,7 @@ class Freshness:
         self._seen: deque[tuple[float, Frontier]] = deque(maxlen=SAMPLES)
 
     def goal(self, asked: Asked) -> Frontier:
-        """What a view has to reflect."""
+        """The frontier that a view has to reflect."""
         if not asked.fresh and asked.max_staleness is None:
             return Frontier()
         latest = self.store.log.latest()
@@ -102,7 +102,7 @@ class Freshness:
     def version(
         self, views: Sequence[ViewDefinition], goal: Frontier, ends: float | None = None, *, newest: bool = False
     ) -> Version:
-        """A snapshot in which all of the views reflect the goal; those that must be computed for it
+        """A snapshot in which all of the views reflect the goal; views that must be computed for it
         are at one frontier with all others. With ``newest`` that is where the snapshot's tables are,
         if it is near."""
         rounds = Rounds(lambda: f"views {', '.join(view.name for view in views)} cannot be read at {goal} yet", ends)
@@ -115,7 +115,7 @@ class Freshness:
                 snapshot.close()
                 if isinstance(error, LogTrimmedError) and self._moved_on(epochs):
                     rounds.changed(tuple(sorted(epochs.items())))
-                    continue  # what the groups had passed since the snapshot is gone
+                    continue  # log entries that the groups passed since the snapshot were trimmed
                 raise
             if found is not None:
                 return found
@@ -130,7 +130,7 @@ class Freshness:
     def _laid(
         self, views: Sequence[ViewDefinition], goal: Frontier, snapshot: TableSnapshot, newest: bool
     ) -> Version | None:
-        """The snapshot with what is pending laid over it; None where that is too much."""
+        """The snapshot with pending changes laid over it; None if there are too many."""
         commits = {view.group: snapshot.committed(view.group) for view in views}
         if not newest and all(goal <= commit.frontier for commit in commits.values()):
             shown = Frontier()
@@ -180,10 +180,10 @@ class Freshness:
         )
 
     def _require_views(self, group: str) -> None:
-        """Refuse to wait for a group that nobody moves any more."""
+        """Refuse to wait for a group that no maintainer moves any more."""
         if group not in self._maintainer.groups():
             raise UnknownObjectError(
                 f"group {group} has no views any more",
                 detail="they were dropped, or are being rebuilt, while a reader waited for them",
-                hint="see in the status which views there are",
+                hint="db.status() lists the views",
             )

@@ -1,7 +1,7 @@
-"""Which plan holds a view's rows, for every epoch that can still be read.
+"""The plan that describes a view's rows, for every epoch that can still be read.
 
-The plan of an epoch says in which table a view's rows are, and stays the same until
-views join the view's group, so what was made of it is kept by the plan's name.
+The plan of an epoch names the table of a view's rows. It stays the same until views
+join the view's group, so codecs made from it are cached by the plan's digest.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class KnownViews:
         self._made: OrderedDict[tuple[int, int, int], tuple[BoundPlan, ViewRows]] = OrderedDict()
 
     def last(self, view: ViewDefinition) -> ViewRows:
-        """The view under the group's last plan: as of every epoch from the last commit on."""
+        """The view under the group's last plan, which is valid from the last commit on."""
         return self.under(view, self._last(view))
 
     def at(self, view: ViewDefinition, epoch: int) -> ViewRows:
-        """The view as of an epoch, under the plan that its rows were kept by then."""
+        """The view as of an epoch, under the plan of that epoch."""
         last = self._last(view)
         found = self.plans.at(view.group, epoch)
         if found is last:
@@ -43,7 +43,7 @@ class KnownViews:
         means = last.plan.view_fingerprint(view.name)
         if found is None or view.name not in found.plan.by_name or found.plan.view_fingerprint(view.name) != means:
             raise SnapshotExpiredError(
-                f"view {view.name} is kept in other tables since epoch {epoch}",
+                f"the rows of view {view.name} are in other tables since epoch {epoch}",
                 hint="read it again from a new snapshot",
             )
         return self.under(view, found)
@@ -59,7 +59,7 @@ class KnownViews:
         asked = (view.id, view.version, id(bound))
         known = self._made.get(asked)
         if known is None:
-            known = self._made[asked] = (bound, ViewRows(view, bound))  # holds the plan, so that its id is its own
+            known = self._made[asked] = (bound, ViewRows(view, bound))  # keeps the plan alive, so that its id is unique
             while len(self._made) > KEPT:
                 self._made.popitem(last=False)
         return known[1]

@@ -1,6 +1,6 @@
-"""Conditions that name a key: which rows of a table a query can be about.
+"""Conditions on a key: the rows of a table that a query can need.
 
-Where a query says that the first columns of a table's key equal constants, only the
+If a query compares the first columns of a table's key with constants, only the
 rows with these values are read, and DuckDB still evaluates the whole condition over them.
 
 ::
@@ -9,7 +9,7 @@ rows with these values are read, and DuckDB still evaluates the whole condition 
     SELECT * FROM lines WHERE order_id = 7 AND amount > 5         one prefix of the key, scanned
     SELECT * FROM lines WHERE line = 1                            the whole table
 
-A condition counts if it stands beside others with AND in the WHERE of the query that names the
+A condition counts if it is joined to others with AND in the WHERE of the query that names the
 table: then no row of the table that fails it can be seen in the result, whatever the table is
 joined with. Joins that look at rows by their order or their number are the exception.
 
@@ -32,14 +32,14 @@ from everview.sql.dialects import to_sql
 from everview.sql.typer import typer
 
 MOST = 1_000
-"""Keys or prefixes that are looked up one by one; of more, the table is scanned."""
+"""Keys or prefixes that are looked up one by one; for more, the table is scanned."""
 
 _PLAIN_JOINS = frozenset({"", "INNER", "CROSS", "OUTER"})
 _ENDS: tuple[object, ...] = (
     *(datetime.date.min, datetime.date.max, datetime.datetime.min, datetime.datetime.max),
     *(end.replace(tzinfo=datetime.UTC) for end in (datetime.datetime.min, datetime.datetime.max)),
 )
-"""What DuckDB gives to Python for infinity."""
+"""DuckDB's Python values for infinity."""
 _MOMENTS = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
 
 
@@ -53,7 +53,7 @@ class Lookup:
 
 
 def lookup(table: exp.Table, key: Sequence[tuple[str, Type]]) -> Lookup | None:
-    """What a checked query asks of one of its tables; None: it may need every row."""
+    """The lookup of a checked query in one of its tables; None: it may need every row."""
     select = table.find_ancestor(exp.Select)
     if select is None or not key or not _is_plain(table, select):
         return None
@@ -80,7 +80,7 @@ def lookup(table: exp.Table, key: Sequence[tuple[str, Type]]) -> Lookup | None:
 
 
 def _is_plain(table: exp.Table, select: exp.Select) -> bool:
-    """Whether the table stands in the FROM of the query, and no join there looks at an order."""
+    """Whether the table is in the FROM of the query, and no join there depends on an order."""
     start = select.args.get("from_")
     joins = select.args.get("joins") or []
     tables = [start.this if start is not None else None, *(join.this for join in joins)]
@@ -115,7 +115,7 @@ def _is_constant(node: exp.Expr) -> bool:
 
 
 def _values(constants: Sequence[exp.Expr], kind: Type) -> list[object] | None:
-    """The constants as values of the key's type; None where one is not exactly that."""
+    """The constants as values of the key's type; None if one is not exactly representable."""
     texts = [to_sql(node) for node in constants]
     parts = [
         f"{{'type': typeof({sql}), 'same': TRY_CAST({sql} AS {kind}) = {sql}, 'value': TRY_CAST({sql} AS {kind})}}"
@@ -133,15 +133,15 @@ def _values(constants: Sequence[exp.Expr], kind: Type) -> list[object] | None:
 
 
 def _is_faithful(value: object, kind: Type) -> bool:
-    """Whether Python's value is what DuckDB compares: infinity comes as the last day of all, a date beyond it
-    as text."""
+    """Whether the Python value is the value that DuckDB compares: DuckDB returns infinity as Python's last day, and a
+    date beyond that as text."""
     if kind.kind in _MOMENTS or kind.kind in (Kind.TIME, Kind.TIMETZ, Kind.TIMESTAMP_S, Kind.TIMESTAMP_MS):
         return not isinstance(value, str) and value not in _ENDS
     return True
 
 
 def _exact(kind: Type, compared: Type) -> bool:
-    """Whether equal as DuckDB compares them means equal in the key's type."""
+    """Whether values that DuckDB compares as equal are equal in the key's type."""
     if kind == compared:
         return kind.kind not in (Kind.REAL, Kind.DOUBLE, Kind.INTERVAL, Kind.JSON, Kind.TIMESTAMP_NS)
     numbers = {*INTEGERS, Kind.DECIMAL}

@@ -1,4 +1,4 @@
-"""Keeping views up to date for as long as a ``with`` block lasts.
+"""Keeping views up to date during a ``with`` block.
 
 The same epochs are run by a pipeline on Spark or by a thread of this process, and
 the process that starts one holds the store's lease, so there is one of them at a time.
@@ -64,7 +64,7 @@ class Maintaining(AbstractContextManager["Maintaining"]):
         )
 
     def _pipeline(self) -> RunningPipeline:
-        """Spark is imported here: it takes a second, and who maintains without it need not have it."""
+        """Spark is imported here: that takes a second, and maintenance without Spark does not need it."""
         from everview.zones.pipeline import Pipeline
         from everview.zones.session import new_session
 
@@ -87,7 +87,7 @@ class Maintaining(AbstractContextManager["Maintaining"]):
         return self.running.drain(timeout=timeout)
 
     def check(self) -> None:
-        """Raise what made it fail, if it has failed."""
+        """Raise the error of the maintenance, if it has failed."""
         self.running.check()
 
     @property
@@ -102,6 +102,6 @@ class Maintaining(AbstractContextManager["Maintaining"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What is under way is finished at the end of the block, and what has failed is raised; on Spark,
-        an error that ends the block leaves an epoch that is under way to the next who maintains."""
+        """The end of the block finishes the epoch under way, and raises the error if maintenance has failed; on
+        Spark, an error that ends the block leaves the epoch under way to the next maintainer."""
         self._held.__exit__(kind, error, trace)

@@ -1,7 +1,7 @@
 """The hand-over from statements to the maintainer.
 
-A statement that makes a view or an index records it and calls :meth:`created`; what
-was created is built by :meth:`settle`; FLUSH calls :meth:`flush`.
+A statement that creates a view or an index records it and calls :meth:`created`;
+:meth:`settle` builds the created views; FLUSH calls :meth:`flush`.
 
 What holds at the hand-over:
 
@@ -41,7 +41,7 @@ _Created: TypeAlias = tuple[Maintained, ViewDefinition | None]
 
 
 class Maintenance:
-    """What the client asks of the maintenance of views."""
+    """The client's requests to the maintenance of views."""
 
     def __init__(self, store: Store, catalog: Catalog) -> None:
         self._store = store
@@ -52,15 +52,15 @@ class Maintenance:
     def created(
         self, found: Maintained, compiled: CompiledView | None = None, replaced: ViewDefinition | None = None
     ) -> None:
-        """A view or an index was recorded, or recorded under the id of the one that it replaces. What it
-        compiled to may be given, to spare compiling it again."""
+        """A view or an index was recorded, or recorded under the id of the one that it replaces. Its
+        relation may be given, so that it is not compiled again."""
         self._created.append((found, replaced))
         if compiled is not None:
             self._maintainer.plans.learn(found, compiled.input)
 
     def settle(self) -> None:
-        """Build what was recorded, all of it together, if no process maintains the store's views. What cannot
-        be built is withdrawn: as if it had not been created."""
+        """Build what was recorded, all of it together, if no process maintains the store's views. A view
+        that cannot be built is withdrawn, as if it had not been created."""
         created, self._created = self._created, []
         if not created:
             return
@@ -81,7 +81,7 @@ class Maintenance:
             self._maintainer.tidy()
 
     def _withdraw(self, created: Sequence[_Created]) -> None:
-        """Take back what could not be built, the last first: what it replaced is there again."""
+        """Withdraw views that could not be built, the last first; the views that they replaced are restored."""
 
         def work(draft: Draft) -> None:
             for found, replaced in reversed(created):
@@ -99,11 +99,11 @@ class Maintenance:
                     draft.drop_index(now.name)
 
         self._catalog.change(work)
-        with contextlib.suppress(Exception):  # what is left of the build goes with the next one
+        with contextlib.suppress(Exception):  # the next build removes what is left of this one
             self._build()
 
     def _record(self, one: _Created) -> _Created:
-        """Record once more what was withdrawn."""
+        """Record a withdrawn view again."""
         found, replaced = one
 
         def work(draft: Draft) -> Maintained:
@@ -117,7 +117,7 @@ class Maintenance:
 
     def flush(self, timeout: float | None = None) -> None:
         """Return when every view reflects every write that was acknowledged before the call: by
-        maintaining them here, or, where another process does, by waiting for it."""
+        maintaining them here, or, if another process does, by waiting for it."""
         wanted = self._store.log.latest()
         deadline = deadline_in(timeout)
         rounds = Rounds("the views do not reflect every write yet", deadline, lambda: self._other(timeout))
@@ -169,7 +169,7 @@ class Maintenance:
         self._maintainer.tidy()
 
     def _ask(self, wanted: Frontier) -> None:
-        """Lazy groups wait to be asked."""
+        """Ask lazy groups to move; they wait for a request."""
         lazy = {group.name for group in self._catalog.groups() if group.kind is GroupKind.LAZY}
         for group in lazy.intersection(view.group for view in self._catalog.views()):
             if not wanted <= self._store.views.committed(group).frontier:
@@ -183,7 +183,7 @@ class Maintenance:
 
 
 def _in_group(draft: Draft, view: ViewDefinition) -> ViewDefinition:
-    """The view in its group, or in a new one where it had one for itself, which went with it."""
+    """The view in its group, or in a new one if it had a group of its own, which was dropped with it."""
     there = any(group.name == view.group for group in draft.groups())
     return view if there else replace(view, group=draft.fresh_group(GroupKind.LAZY).name)
 

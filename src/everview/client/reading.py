@@ -1,7 +1,7 @@
-"""What a checked query reads: one version of the store, and of each table as little as possible.
+"""The sources of a checked query: one version of the store, and as few rows of each table as possible.
 
 Every reference to a table or view becomes a source of its own, restricted to the
-keys that the query names, and all of them stand on one snapshot.
+keys that the query names, and all of them read one snapshot.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ SAMPLED = 20
 
 @dataclass
 class SessionSettings:
-    """What SET sets, for the statements that follow."""
+    """The settings of SET, for later statements."""
 
     dialect: str = DEFAULT
     on_reevaluation: str = "notice"
 
 
 class VersionChoice(Protocol):
-    """Decides which version of the store a statement reads."""
+    """Chooses the version of the store that a statement reads."""
 
     def opened(self, trees: Sequence[exp.Expr]) -> tuple[TableSnapshot, Definitions]:
-        """What these trees are evaluated over, and what is defined in it."""
+        """The version of the store for these trees, and its definitions."""
 
     def rows(self, view: ViewDefinition, snapshot: TableSnapshot) -> ViewRows:
-        """Where the rows of a view are in what was opened."""
+        """The place of a view's rows in the opened version."""
 
 
 @dataclass
 class SessionContext:
-    """What statements are executed with."""
+    """The context in which statements are executed."""
 
     store: Store
     catalog: Catalog
     clean_up: Callable[[], None]
-    """Removes the rows of what was dropped."""
+    """Removes the rows of dropped objects."""
     settings: SessionSettings = field(default_factory=SessionSettings)
     connections: Connections = field(default_factory=Connections)
     maintenance: Maintenance = field(init=False)
@@ -82,7 +82,7 @@ class SessionContext:
         self.views = KnownViews(self.store, self.catalog)
 
     def opened(self, trees: Sequence[exp.Expr]) -> tuple[TableSnapshot, Definitions]:
-        """A version of the store for a statement with these trees, and what is defined in it. The
+        """A version of the store for a statement with these trees, and its definitions. The
         snapshot comes first: rows may be older than the definitions, never newer."""
         if self.versions is not None:
             return self.versions.opened(trees)
@@ -94,7 +94,7 @@ class SessionContext:
             raise
 
     def compiled(self, found: Maintained, definitions: Definitions) -> CompiledView:
-        """What a recorded view or index compiles to; remembered, since a definition never changes."""
+        """The relation of a recorded view or index; cached, since a definition never changes."""
         identity = found.id, found.version
         if identity not in self._compiled:
             if isinstance(found, ViewDefinition):
@@ -106,7 +106,7 @@ class SessionContext:
     def validated(
         self, statement: CreateMaterializedView, compiled: CompiledView, definitions: Definitions
     ) -> ViewTrial:
-        """What comes of trying a view's plan on some rows of what it reads, and on others."""
+        """The result of trying a view's plan on some rows of its tables, and on generated rows."""
         names = CatalogNames(definitions)
         return self._validation.of(statement, compiled, names, lambda: self._some_rows(compiled, definitions))
 
@@ -136,8 +136,8 @@ class SessionContext:
         target: exp.Table | None = None,
         around: Callable[[str], str] = str,
     ) -> Answer:
-        """Evaluate a checked query over the tables and views of a snapshot. Of ``target``, one of
-        its tables, the hidden key is there too. ``around`` is the text to put it in."""
+        """Evaluate a checked query over the tables and views of a snapshot. For ``target``, one of
+        its tables, the hidden key is included. ``around`` is the text to put it in."""
         refuse_endless_join(tree, "")
         query = tree.copy() if target is None else tree
         sources: dict[str, AnswerSource] = {}
@@ -161,7 +161,7 @@ class SessionContext:
         return Answer(self.connections, around(to_sql(query)), columns, sources)
 
     def answer_in_words(self, query: Worded, definitions: Definitions, snapshot: TableSnapshot) -> Answer:
-        """Evaluate the user's own words over the tables and views of a snapshot."""
+        """Evaluate the user's own query text over the tables and views of a snapshot."""
         sources: dict[str, AnswerSource] = {}
         given: dict[str, str] = {}
         for number, relation in enumerate(query.uses):
@@ -191,7 +191,7 @@ def result_columns(columns: Sequence[tuple[str, Type]]) -> tuple[ResultColumn, .
 
 
 def _is_with_name(table: exp.Table) -> bool:
-    """Whether the name is that of a WITH query around it: a recursive one keeps its name."""
+    """Whether the name belongs to an enclosing WITH query: a recursive one keeps its name."""
     node: exp.Expr | None = table
     while node is not None:
         with_ = node.args.get("with_")

@@ -1,8 +1,7 @@
-"""What a statement gives back: columns, rows as they are asked for, and notices.
+"""The result of a statement: columns, rows on demand, and notices.
 
-A :class:`Result` pulls batches of columns from where they are computed only as far
-as it is read, and keeps what it has pulled while that is little, so that a small result may be
-read again and a large one is never held whole.
+A :class:`Result` pulls batches of columns from their source only as far as it is read. It keeps
+the first rows, so that a small result can be read again and a large one is never in memory as a whole.
 
     >>> import everview, tempfile
     >>> db = everview.open(tempfile.mkdtemp())
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
 
 KEPT = 10_000
-"""A result of at most so many rows may be read several times."""
+"""A result of at most so many rows can be read several times."""
 
 SHOWN = 20
 _WIDEST = 40
@@ -75,11 +74,11 @@ class Result:
         self._kept: list[pa.RecordBatch] = []
         self._rows_kept = 0
         self._passed = False
-        """Whether rows were given away that are not kept."""
+        """Whether rows were returned that are not kept."""
 
     @staticmethod
     def of(columns: Sequence[ResultColumn], rows: Sequence[Sequence[object]], notices: Sequence[str] = ()) -> Result:
-        """A small result that is there already."""
+        """A small result that is computed already."""
         schema = pa.schema([pa.field(column.name, column.type.arrow) for column in columns])
         arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
         return Result(columns, [pa.RecordBatch.from_arrays(arrays, schema=schema)], notices)
@@ -106,8 +105,8 @@ class Result:
             elif self._passed:
                 raise InputError(
                     "the result was read already",
-                    detail=f"of more than {KEPT} rows none are kept",
-                    hint="read it once, hold it with .arrow(), or run the statement again",
+                    detail=f"a result of more than {KEPT} rows is not kept",
+                    hint="read it once, keep the table of .arrow(), or run the statement again",
                 )
             yield self._last if at == self._pulled - 1 else self._kept[at]
             at += 1
@@ -136,7 +135,7 @@ class Result:
             yield from self._tuples(batch)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """All rows as tuples of Python values, those that DuckDB's ``fetchall`` gives."""
+        """All rows as tuples of Python values, as DuckDB's ``fetchall`` returns them."""
         return [row for batch in self.stored_batches() for row in self._tuples(batch)]
 
     def dicts(self) -> list[dict[str, Any]]:
@@ -160,7 +159,7 @@ class Result:
         return frame(pa.Table.from_batches(list(self.stored_batches()), self._schema), self.columns)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The rows for whatever takes Arrow's stream: ``pa.table(result)``, ``put_many(result)``."""
+        """The rows for any reader of Arrow's C stream: ``pa.table(result)``, ``put_many(result)``."""
         if requested_schema is not None and type(requested_schema).__name__ != "PyCapsule":
             raise InputError("the schema that is asked for is not one of Arrow's C interface")
         reader = pa.RecordBatchReader.from_batches(exported_schema(self.columns), self.batches())
@@ -173,7 +172,7 @@ class Result:
     # -------------------------------------------------------------- the end
 
     def close(self) -> None:
-        """Let go of what the rest of the result would be read from. Reading to the end does it too."""
+        """Release the source of the remaining rows. Reading to the end does it too."""
         self._source = iter(())
         close, self._close = self._close, None
         if close is not None:
@@ -200,7 +199,7 @@ class Result:
         return "\n".join([*self._table(rows[:SHOWN]), self._total(len(rows)), *self.notices])
 
     def _repr_html_(self) -> str:
-        """The same for notebooks."""
+        """The first rows as a table, for notebooks."""
         if not self.columns or self._passed:
             return f"<pre>{escape(repr(self))}</pre>"
         rows = self._seen()
@@ -220,7 +219,7 @@ class Result:
 
     def _table(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:
         if len(self.columns) == 1 and self.columns[0].type.kind is Kind.VARCHAR:
-            yield from (self.names[0], "-" * len(self.names[0]))  # texts of several lines stay as they are
+            yield from (self.names[0], "-" * len(self.names[0]))  # texts of several lines are not changed
             yield from ("NULL" if text is None else text for (text,) in rows)
             return
         yield from _drawn(self.columns, [[_shown(value) for value in row] for row in rows])

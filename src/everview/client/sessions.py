@@ -1,7 +1,7 @@
 """Sessions: a client sees what it has written, and never less than it has seen.
 
-A session is one frontier, what it has written and what it has been shown, and every view
-that it reads reflects at least that.
+A session is one frontier of what it has written and seen, and every view that it reads
+reflects at least that.
 
     >>> import everview, tempfile
     >>> db = everview.open(tempfile.mkdtemp())
@@ -16,17 +16,17 @@ that it reads reflects at least that.
     [(10,)]
     >>> db.close()
 
-What holds, for all views of all groups:
+The guarantees, for all views of all groups:
 
 - *Read your writes*: a view shows everything that the session wrote before (the session guarantee of
   the paper on views for eventually consistent record stores, definition 4).
 - *Monotonic reads*: a view shows at least what any view showed to the session before.
 
-Where an epoch is missing the rows are computed for this reader, or waited for (:mod:`everview.client.freshness`).
-Tables always show their newest rows, so reading them moves no session on.
+If an epoch is missing, the rows are computed for this reader, or it waits (:mod:`everview.client.freshness`).
+Tables always show their newest rows, so reading them does not change a session.
 
-The position of a write is taken to be the end of the logs when it returned: that may be a little later
-than the write itself, and never earlier.
+The position of a write is the end of the logs when it returned: that may be a little later than the
+write itself, but never earlier.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from everview.store.contract import Row
 
 @public
 class Session:
-    """What one client does, one thing after another. May be used by several threads; then each sees
+    """The reads and writes of one client, one after another. Several threads may use it; then each sees
     what any of them has written and seen."""
 
     def __init__(self, context: SessionContext, freshness: Freshness, token: str | None = None) -> None:
@@ -76,22 +76,22 @@ class Session:
 
     @property
     def token(self) -> str:
-        """What another process continues the session with: ``db.session(token)``."""
+        """The token with which another process continues the session: ``db.session(token)``."""
         return str(self._reflects)
 
     @property
     def frontier(self) -> Frontier:
-        """What every view that the session reads reflects."""
+        """The frontier that every view reflects that the session reads."""
         return self._reflects
 
     @fast
     def wrote(self) -> None:
-        """Record that this session has written: all that is in the logs now is to be seen."""
+        """Record a write of this session: views must reflect the current end of the logs from now on."""
         self.saw(self._context.store.log.latest())
 
     @fast
     def saw(self, frontier: Frontier) -> None:
-        """Take note of what a view has shown."""
+        """Record the frontier that a view has shown."""
         with self._lock:
             if not frontier <= self._reflects:
                 self._reflects |= frontier
@@ -133,7 +133,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """A session holds nothing: its token stays good."""
+        """A session holds no resources: its token stays valid."""
 
 
 class FreshVersions:
@@ -267,7 +267,7 @@ class SessionView:
         max_staleness: float | None = None,
         deadline: float | None = None,
     ) -> pa.Table:
-        """The rows that are there, in the order of the keys."""
+        """The rows that exist, in the order of the keys."""
         asked = Asked(fresh, max_staleness, deadline)
         with self._opened(self._goal(asked), asked.ends) as snapshot:
             return ViewReader(self._view.rows_in(snapshot), snapshot).get_many(keys)
@@ -283,7 +283,7 @@ class SessionView:
         max_staleness: float | None = None,
         deadline: float | None = None,
     ) -> Result:
-        """Rows in the order of the key, or in the order that the view says."""
+        """Rows in the order of the key, or in the order of the view's definition."""
         asked = Asked(fresh, max_staleness, deadline)
         snapshot = self._opened(self._goal(asked), asked.ends)
         try:

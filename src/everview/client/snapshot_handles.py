@@ -1,7 +1,7 @@
-"""One version of everything, for as long as it is held.
+"""One version of all tables and views, kept until it is closed.
 
-A snapshot stands on one version of the whole store and on what was defined in it, so
-whatever is read of it, however long it takes, belongs together.
+A snapshot reads one version of the whole store and of its definitions, so all rows that are
+read from it belong together, however long that takes.
 
     >>> import everview, tempfile
     >>> db = everview.open(tempfile.mkdtemp())
@@ -14,8 +14,8 @@ whatever is read of it, however long it takes, belongs together.
     ({'n': 30}, 2, [(20,)])
     >>> db.close()
 
-Views of one group are at one epoch. Views of several groups, and tables, are as far as each of them
-was: tables at the end of the logs, views at their last committed epoch.
+Views of one group are at one epoch. Tables are at the end of the logs, views at the last committed epoch
+of their group.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ ATTEMPTS = 20
 def opened(
     context: SessionContext, take: Callable[[], contract.TableSnapshot]
 ) -> tuple[contract.TableSnapshot, Definitions]:
-    """A snapshot and what is defined in it. Where definitions change all the time they may be a little
-    newer than the rows, never older."""
+    """A snapshot and its definitions. If definitions change all the time they may be a little newer
+    than the rows, but never older."""
     for attempt in range(ATTEMPTS):
         before = context.store.metadata.version()
         snapshot = take()
@@ -71,7 +71,7 @@ def opened(
 
 @public
 class SnapshotTable:
-    """One base table as a snapshot holds it."""
+    """One base table in a snapshot."""
 
     def __init__(self, table: Table, reader: contract.TableReader) -> None:
         self._table = table
@@ -92,7 +92,7 @@ class SnapshotTable:
         return self._reader.get(*key)
 
     def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
-        """The rows that are there, in the order of the keys."""
+        """The rows that exist, in the order of the keys."""
         self._need_key("get_many")
         return exported_table(self._reader.get_many(keys), self._table.schema.columns)
 
@@ -119,8 +119,8 @@ class SnapshotTable:
 
 @public
 class Snapshot:
-    """Views and tables of one version of the store. To be closed, or used in a ``with`` block: the
-    store keeps the version until then."""
+    """Views and tables of one version of the store. Close it, or use it in a ``with`` block: the store
+    keeps the version until then."""
 
     def __init__(self, context: SessionContext) -> None:
         self._context = context
@@ -132,7 +132,7 @@ class Snapshot:
             raise
 
     def _planned(self) -> dict[str, BoundPlan | None]:
-        """The plan of each group: looked up now, for the store forgets plans that nobody runs."""
+        """The plan of each group: looked up now, since the store forgets plans that are not used."""
         live = {view.group for view in self._definitions.views() if view.status is ViewStatus.LIVE}
         return {group: self._context.views.plans.at(group, self._held.committed(group).epoch) for group in live}
 
@@ -144,7 +144,7 @@ class Snapshot:
 
     @property
     def frontier(self) -> Frontier:
-        """Where the logs end in this version: what its tables hold."""
+        """The end of the logs in this version, which its tables reflect."""
         return self._held.frontier
 
     def epoch(self, view: str) -> int:
@@ -169,7 +169,7 @@ class Snapshot:
         return execute(context, text, params, dialect)
 
     def close(self) -> None:
-        """Let go of the version."""
+        """Release the version."""
         self._held.close()
 
     def __enter__(self) -> Snapshot:
@@ -182,7 +182,7 @@ class Snapshot:
 
 
 class _Lent:
-    """A snapshot that is not the borrower's to close."""
+    """A snapshot that the borrower does not close."""
 
     def __init__(self, held: contract.TableSnapshot) -> None:
         self._held = held
@@ -195,7 +195,7 @@ class _Lent:
 
 
 class _Held:
-    """What a snapshot's own queries read."""
+    """The version that a snapshot's own queries read."""
 
     def __init__(
         self, held: contract.TableSnapshot, definitions: Definitions, rows: Callable[[ViewDefinition], ViewRows]

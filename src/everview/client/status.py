@@ -30,9 +30,9 @@ from everview.store.contract import Store, TableSnapshot
 COUNTED = 10_000
 """Quarantined items of each kind are counted up to this number."""
 RECENT = 64
-"""Epochs that rates are made of, at most."""
+"""Rates are computed from at most so many epochs."""
 WINDOW = 10.0
-"""Seconds that rates are made of, at most."""
+"""Rates are computed from at most so many seconds."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ViewState:
     """How many rows, groups or partitions it lacks because an expression failed, and log entries of
     its tables that cannot be read."""
     inserted: int = 0
-    """Rows that came since it was created, those that were there at the time among them."""
+    """Rows inserted since it was created, including those of its build."""
     updated: int = 0
     deleted: int = 0
     rate: float = 0.0
@@ -67,7 +67,7 @@ class GroupState:
     lag: int
     """Operations in the logs that its views do not reflect."""
     behind: float
-    """How many seconds ago the oldest of them was written; 0 where there is none."""
+    """How many seconds ago the oldest of them was written; 0 if there is none."""
     under_way: int | None
     """The epoch that has begun and is not committed."""
     views: tuple[ViewState, ...]
@@ -78,11 +78,11 @@ class GroupState:
     max_throughput: float | None = None
     """Operations per second that it could take in, by equation 1; None: not known."""
     staleness: float | None = None
-    """How old the oldest operation of the last epoch was when it was shown."""
+    """Age of the oldest operation of the last epoch when it was committed."""
     predicted: float | None = None
     """How long an operation that is written now has to wait, by equation 2; None: not known."""
     last: EpochFigures | None = None
-    """The last epoch: what it did, and where its time went."""
+    """The figures of the last epoch."""
     totals: Totals | None = None
     """All epochs since the group's first."""
 
@@ -159,7 +159,7 @@ class Status:
 
 
 def _pace(group: GroupState, last: EpochFigures) -> str:
-    """How fast a group is, in one line."""
+    """The throughput and staleness of a group, in one line."""
     shown = [f"{group.throughput:.0f} operations/s, {group.arrival:.0f}/s written"]
     if group.staleness is not None:
         shown.append(f"shown after {group.staleness:.2f} s")

@@ -1,7 +1,7 @@
-"""Changes of a view, epoch by epoch, from wherever one was.
+"""Changes of a view, epoch by epoch, from any earlier epoch on.
 
-The changes of an epoch are computed from the logs when somebody asks, by running the
-view's steps backwards from the rows that are there now, so nothing is kept for subscribers.
+The changes of an epoch are computed from the logs on request, by running the view's steps
+backwards from the current rows, so nothing is kept for subscribers.
 
 Let V(f) be the rows of a view at the frontier f, and C where its group is now. The steps of the view,
 run over the writes between f and C with their signs turned, give the way back, B(f) = V(f) − V(C).
@@ -9,16 +9,16 @@ Then what the epoch from f to g has changed is ::
 
     V(g) − V(f)  =  B(g) − B(f)
 
-and for the last epoch B(g) is nothing, so who follows closely pays for one run of one view over one
-epoch's writes. It is exact, since maintenance is: an epoch's changes come once, in order, the same
-however often they are asked for, also in another process, after a restart, and for epochs that were
-committed before anybody subscribed.
+and for the last epoch B(g) is empty, so a subscriber that follows closely pays for one run of one view
+over one epoch's writes. The result is exact, since maintenance is: an epoch's changes come once, in order,
+and are the same on every request, also in another process, after a restart, and for epochs that were
+committed before the first subscription.
 
-Keeping every view's changes in the store instead would be paid for by everybody, in every epoch,
-and twice over what the view itself costs to write.
+Keeping every view's changes in the store instead would cost every epoch of every view twice as much
+as writing the view itself.
 
-How far back one can go: as far as the logs and the list of commits (the last thousands) are kept.
-After that :class:`~everview.errors.SnapshotExpiredError` says so, and ``snapshot=True`` starts with
+A subscription can start as far back as the logs and the list of commits (the last thousands) reach.
+Before that it raises :class:`~everview.errors.SnapshotExpiredError`; ``snapshot=True`` starts with
 all rows. It needs logs with before-images (``before_images=True``, the default).
 """
 
@@ -63,19 +63,19 @@ _TOKEN = re.compile(r"(\d+):([0-9a-f]+)")
 @dataclass(frozen=True)
 class ViewChange:
     """What one epoch changed in a view: rows that came and rows that went, with the view's columns. A
-    row that changed is among both. Epochs that changed nothing in the view have neither."""
+    row that changed is in both. Epochs that changed nothing in the view have neither."""
 
     view: str
     epoch: int
     frontier: Frontier
-    """What the view reflects from this epoch on."""
+    """The frontier that the view reflects from this epoch on."""
     stored_came: pa.Table = field(repr=False)
     stored_went: pa.Table = field(repr=False)
     columns: tuple[ResultColumn, ...] = field(repr=False)
     token: str
-    """What to subscribe with to go on after this epoch: ``view.subscribe(since=token)``."""
+    """The token that continues after this epoch: ``view.subscribe(since=token)``."""
     whole: bool = False
-    """Whether these are all rows, as of the epoch, and not only what it changed."""
+    """Whether these are all rows as of the epoch, and not only its changes."""
 
     @functools.cached_property
     def came(self) -> pa.Table:
@@ -122,12 +122,12 @@ class Subscription:
             raise DefinitionError(
                 f"view {view.name} cannot be subscribed to",
                 detail="the logs of this store have no before-images",
-                hint="make the store with before_images=True",
+                hint="create the store with before_images=True",
             )
         self._means = self._meaning()
         self._at = self._begin(since.token if isinstance(since, ViewChange) else since, snapshot)
         self.token = self._token(self._at.epoch)
-        """Where the subscription is: after the last change that was taken from it."""
+        """The position of the subscription: after the last change that was taken from it."""
 
     # -------------------------------------------------------------- where to begin
 
@@ -137,7 +137,7 @@ class Subscription:
             return self._whole() if snapshot else self._store.views.committed(self._group)
         match = _TOKEN.fullmatch(since)
         if match is None:
-            raise InputError(f"{since!r} is not where a subscription was", hint="give the token of a change")
+            raise InputError(f"{since!r} is not the position of a subscription", hint="give the token of a change")
         try:
             return self._known(int(match[1]), match[2])
         except SnapshotExpiredError:
@@ -149,7 +149,7 @@ class Subscription:
         if means != self._means:
             raise SnapshotExpiredError(
                 f"view {self._view.name} is another one since epoch {epoch}",
-                hint="subscribe with snapshot=True to begin with all rows",
+                hint="subscribe with snapshot=True to start with all rows",
             )
         found = self._since(epoch)[0]
         self._check_reach(found)
@@ -169,7 +169,7 @@ class Subscription:
         raise self._too_old(epoch)
 
     def _whole(self) -> Commit:
-        """Begin with all rows."""
+        """Start with all rows."""
         with self._view.version(Frontier(), None).snapshot as snapshot:
             commit = snapshot.committed(self._group)
             rows = self._view.rows_in(snapshot)
@@ -200,7 +200,7 @@ class Subscription:
         if self._meaning() != self._means:
             raise SnapshotExpiredError(
                 f"view {self._view.name} is another one since epoch {self._at.epoch}",
-                hint="subscribe with snapshot=True to begin with all rows",
+                hint="subscribe with snapshot=True to start with all rows",
             )
         with self._view.version(Frontier(), None).snapshot as snapshot:
             now = snapshot.committed(self._group)
@@ -214,7 +214,7 @@ class Subscription:
                 back, self._at = further, commit
 
     def _back(self, rows: ViewRows, snapshot: TableSnapshot, frontier: Frontier, now: Frontier) -> pa.Table | None:
-        """The way from the rows of now back to those at a frontier; None where that is here."""
+        """The changes from the current rows back to those at a frontier; None if there are none."""
         if frontier == now:
             return None
         try:
@@ -234,7 +234,7 @@ class Subscription:
         return self._view.definition.group
 
     def _meaning(self) -> str:
-        """Changes when the view means something else."""
+        """A value that changes when the view is redefined."""
         found = self._freshness.views.last(self._view.definition)
         return found.reader.bound.plan.view_fingerprint(found.view.name)[:16]
 
@@ -250,12 +250,12 @@ class Subscription:
         return SnapshotExpiredError(
             f"what has changed in view {self._view.name} since epoch {epoch} is not known any more",
             detail="the logs, or the list of commits, do not reach back that far",
-            hint="subscribe with snapshot=True to begin with all rows",
+            hint="subscribe with snapshot=True to start with all rows",
         )
 
 
 def _difference(rows: ViewRows, before: pa.Table | None, after: pa.Table | None) -> tuple[pa.Table, pa.Table]:
-    """Rows that came and rows that went, as a reader sees them, given the ways back to both."""
+    """Rows that came and rows that went, as a reader sees them, from the changes back to both frontiers."""
     parts = [
         rows.reader.shown(way).append_column(WEIGHT, way[WEIGHT] if sign > 0 else pc.negate(way[WEIGHT]))
         for sign, way in ((-1, before), (1, after))

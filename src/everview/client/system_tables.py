@@ -8,7 +8,7 @@ The figures of epochs, as the snapshot of a query has them, are rows of tables i
     SELECT epoch, operations, staleness, predicted_staleness FROM everview.epochs WHERE group_name = 'main'
     SELECT view_name, sum(inserted + updated + deleted) FROM everview.view_updates GROUP BY ALL
 
-They are no tables of the catalog: nothing lists them, and no view can be defined over them.
+They are not in the catalog: SHOW does not list them, and no view can be defined over them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WORK: dict[str, Type] = {
     "unreadable": BIGINT,
     "seconds": DOUBLE,
 }
-"""What an epoch did, and what all of them add up to."""
+"""The figures of an epoch, and their sums over all epochs."""
 
 COLUMNS: dict[str, dict[str, Type]] = {
     "epochs": {
@@ -133,7 +133,7 @@ def _stages(metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot)
 
 
 def _view_updates(metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot) -> Iterator[Row]:
-    """Of views that are there, since they are."""
+    """Of existing views, since their creation."""
     for group in definitions.groups():
         sums = metrics.sums(snapshot, group.name)
         if sums is None:

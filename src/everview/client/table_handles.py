@@ -1,7 +1,7 @@
 """Tables by name, and batches over them.
 
-A handle whose definition was changed by another process looks it up again and
-repeats the call, and a hidden key never leaves it.
+A handle whose definition another process has changed looks it up again and repeats the
+call. It never returns a hidden key.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ T = TypeVar("T")
 
 @public
 class TableHandle:
-    """One base table: puts, deletes and reads. Where the key is hidden there are no keys to call
-    rows by: a put inserts, rows are read by ``scan``, changed and deleted in SQL."""
+    """One base table: puts, deletes and reads. A table with a hidden key has
+    no access by key: a put inserts; read rows with ``scan``, change and delete them in SQL."""
 
     def __init__(self, store: Store, catalog: Catalog, name: str) -> None:
         self._store = store
@@ -63,19 +63,19 @@ class TableHandle:
     @fast
     def put(self, row: Row) -> None:
         """Set columns of the row with this key: a column that is not named keeps its value (null
-        in a new row), an explicit None clears it. Where the key is hidden: insert a row."""
+        in a new row), an explicit None clears it. With a hidden key: insert a row."""
         try:
             self._known.put(row)
         except (ConflictError, UnknownObjectError):
             self._do(lambda table: table.put(row))
 
     def put_many(self, rows: pa.Table | Sequence[Row]) -> int:
-        """Put many rows as one atomic batch; a later row of the same key comes after an earlier."""
+        """Put many rows as one atomic batch; of rows with the same key, the last one wins."""
         return self._do(lambda table: table.put_many(rows))
 
     @fast
     def delete(self, *key: object) -> None:
-        """Delete the row with this key, if it is there."""
+        """Delete the row with this key, if it exists."""
         self._do(lambda table: table.delete(*key))
 
     def delete_many(self, keys: pa.Table | Sequence[object]) -> int:
@@ -91,7 +91,7 @@ class TableHandle:
             return self._refreshed().get(*key)
 
     def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
-        """The rows that are there, in the order of the keys."""
+        """The rows that exist, in the order of the keys."""
         try:
             return self._exported(self._known.get_many(keys))
         except DefinitionError:
@@ -105,8 +105,8 @@ class TableHandle:
         stop: Sequence[object] | None = None,
         limit: int | None = None,
     ) -> Result:
-        """Rows in key order: with this prefix of the key, from ``start`` to before ``stop``. Where
-        the key is hidden, all rows, those of one process in the order in which it inserted them."""
+        """Rows in key order: with this prefix of the key, from ``start`` to before ``stop``. With
+        a hidden key: all rows, those of one process in the order in which it inserted them."""
         known = self._refreshed()
         return scanned(known.table, known.scan(prefix, start=start, stop=stop, limit=limit))
 
@@ -159,7 +159,7 @@ class KeylessWriter:
         self._writer.put(row)
 
     def put_many(self, rows: pa.Table | Sequence[Row]) -> int:
-        if hasattr(rows, "__arrow_c_stream__"):  # mappings are looked at where they are checked
+        if hasattr(rows, "__arrow_c_stream__"):  # mappings are checked later
             self._refuse_row_ids(pa.RecordBatchReader.from_stream(rows).schema)
         return self._writer.put_many(rows)
 
@@ -177,7 +177,7 @@ class KeylessWriter:
 
 
 class KeylessTable(KeylessWriter):
-    """A table with a hidden key, as its users see it."""
+    """A table with a hidden key, as users see it."""
 
     def __init__(self, stored: BaseTable) -> None:
         super().__init__(stored.table, stored)
@@ -221,7 +221,7 @@ def scanned(table: Table, batches: Iterator[pa.RecordBatch]) -> Result:
 
 
 def no_key(table: Table, call: str) -> DefinitionError:
-    """What a call by key says of a table whose key is hidden."""
+    """The error of an access by key to a table with a hidden key."""
     return DefinitionError(
         f"table {table.name} has no primary key, so there is no {call}",
         hint=f"use SQL: … FROM {table.name} WHERE …",

@@ -1,14 +1,14 @@
-"""A view tried against DuckDB before it can be read.
+"""A new view is compared with DuckDB before it can be read.
 
 The plan of a new view is run over a sample of rows, through several rounds of changes, and what it
-shows after each is compared with DuckDB's answer to the user's own words over the same rows.
+shows after each is compared with DuckDB's answer to the user's own query text over the same rows.
 
-Where they differ the plan is wrong, which is a defect of Everview: the view is then maintained by evaluating the
-words themselves, and what differed is recorded with it. Some answers are no one's to compare:
+If they differ the plan is wrong, which is a defect of Everview: the view is then maintained by evaluating the
+text itself, and the difference is recorded with it. Some answers cannot be compared:
 
 | over the rows that are tried | then |
 |---|---|
-| the words have no answer (a cast that fails, a sum that overflows, too much memory) | milder rows are tried |
+| the query has no answer (a cast that fails, a sum that overflows, too much memory) | milder rows are tried |
 | the order of rows is nondeterministic | what the row key decides is compared, or the number of rows |
 
 Views that differ in constants have one plan and are tried once.
@@ -41,20 +41,20 @@ from everview.sql.words import INPUT, worded
 from everview.store.encoding.fitting import Unfit, fit
 
 PATIENCE = 1.0
-"""Seconds after which no further round is begun: of the clock and of this process's own time, since on a busy machine
-a trial that takes long has not done much."""
+"""Seconds after which no further round begins, of wall-clock time and of processor time: on a busy machine a long trial
+may have done little."""
 _LONGEST = 400
-"""Characters of what is kept of a failure."""
+"""Characters of a failure's text that are recorded."""
 _ORDERS = 16
-"""Orders of the rows in which DuckDB is asked whether its answer depends on them: of two rows that tie it may well
-show the same one several times."""
+"""Orders of the rows in which DuckDB is asked whether its answer depends on them: of two rows that tie it may return
+the same one several times."""
 _KNOWN = 1000
-"""Families whose verdict is remembered; past it all are forgotten."""
+"""Families whose verdict is cached; after that the cache is cleared."""
 
 
 @dataclass(frozen=True)
 class ViewTrial:
-    """What came of trying a view."""
+    """The verdict on a view."""
 
     rows: int = 0
     rounds: int = 0
@@ -82,20 +82,20 @@ class Validation:
         names: Namespace,
         real: Callable[[], Mapping[str, pa.Table]],
     ) -> ViewTrial:
-        """Try a view that has a plan. ``real`` gives some rows of what it reads, by name."""
+        """Try a view that has a plan. ``real`` returns some rows of a table that it reads, by name."""
         text = view.words.text if view.words is not None else compiled.meaning
         family = (compiled.input.template[0], shape(text), compiled.sources)
         if family not in self._known:
             if len(self._known) >= _KNOWN:
                 self._known.clear()
-            plan_views([compiled])  # raises where it cannot be planned together with others
+            plan_views([compiled])  # raises if it cannot be planned together with others
             self._known[family] = _tried(_Question.of(view, compiled, names), compiled, real())
         return self._known[family]
 
 
 @dataclass(frozen=True)
 class _Question:
-    """What DuckDB is asked, over inputs in0, in1, …"""
+    """The query that DuckDB answers, over inputs in0, in1, …"""
 
     sql: str
     text: str
@@ -103,7 +103,7 @@ class _Question:
 
     @staticmethod
     def of(view: CreateMaterializedView, compiled: CompiledView, names: Namespace) -> _Question:
-        """The user's own words, or, where they say what is not DuckDB's, what they mean."""
+        """The user's own text, or its meaning in DuckDB's SQL if the text is not DuckDB's."""
         for words in _readings(view):
             try:
                 query = worded(words, names, view.source, 0)
@@ -115,7 +115,7 @@ class _Question:
         return _Question(f"{around}SELECT * FROM ({compiled.meaning})", compiled.meaning, compiled.sources)
 
     def answer(self, rows: Mapping[str, pa.Table]) -> pa.Table:
-        """DuckDB's answer over rows by table; raises a :class:`duckdb.Error` where there is none."""
+        """DuckDB's answer over rows by table; raises a :class:`duckdb.Error` if there is none."""
         given = {
             f"{INPUT}{number}": rows[source.name].select([column.name for column in source.columns])
             for number, source in enumerate(self.sources)
@@ -130,7 +130,7 @@ class _Question:
 
 
 def _readings(view: CreateMaterializedView) -> list[str]:
-    """The words of a view, and those that say the same in DuckDB's SQL."""
+    """The text of a view, and texts with the same meaning in DuckDB's SQL."""
     if view.words is None:
         return []
     ranked = worded_rank(view.words.text)
@@ -149,7 +149,7 @@ def _tried(question: _Question, compiled: CompiledView, real: Mapping[str, pa.Ta
     found = ViewTrial()
     patience = _Patience()
     for level in LEVELS:
-        # The words may have no answer over the table's own rows: at last they are tried without them.
+        # The query may have no answer over the table's own rows: the last level does without them.
         sample = Sample(question.sources, question.text, {} if level == LEVELS[-1] else real, level)
         try:
             found = _History(question, compiled, sample, patience).played()
@@ -182,8 +182,8 @@ class _History:
     rounds: int = 0
 
     def played(self) -> ViewTrial:
-        """Round by round, as far as the words have an answer: DuckDB is asked first, within bounds, so that no
-        plan is run over rows that no one could evaluate."""
+        """Round by round, as far as the query has an answer: DuckDB answers first, within bounds, so that no
+        plan runs over rows that cannot be evaluated."""
         trial = Trial(self.compiled.input)
         for number, one in enumerate(self.sample.rounds()):
             if number and self.patience.is_over:
@@ -203,7 +203,7 @@ class _History:
             found = trial.rows()
         except DefinitionError:
             raise
-        except Exception as error:  # whatever fails in a plan that is tried, the plan is not to be used
+        except Exception as error:  # a plan that fails in any way is not used
             return f"the plan fails: {' '.join(f'{type(error).__name__}: {error}'.split())}"[:_LONGEST]
         self.rounds += 1
         difference = self._difference(asking(), one, expected, found)
@@ -234,8 +234,8 @@ class _History:
     def _is_settled(
         self, duck: Asking, columns: Sequence[Column], one: Round, expected: pa.Table, found: pa.Table
     ) -> bool:
-        """Whether the rows are those of a query that says what the row key decides where its order is
-        nondeterministic; where that cannot be said, whether there are as many."""
+        """Whether the rows are those of the query with nondeterministic orderings settled by the row key; if
+        they cannot be settled, whether there are as many rows."""
         tree = reader(DEFAULT).read(self.compiled.meaning)
         if not open_orders(tree, ""):
             return False
@@ -245,7 +245,7 @@ class _History:
         try:
             plain = self.question.answer_to(self.compiled.meaning, one.rows)
             if plain.num_columns != len(names) or duck.differ(names, _typed(plain, columns), expected):
-                return False  # what was read is not what the words say
+                return False  # the checked tree does not mean the same as the text
             answer = self.question.answer_to(to_sql(made.tree), one.rows)
         except (duckdb.Error, EverviewError):
             return False
@@ -254,14 +254,14 @@ class _History:
         return bool(made.doubts) and len(found) == len(expected)
 
     def _in_other_orders(self, one: Round, columns: Sequence[Column], expected: pa.Table) -> list[pa.Table]:
-        """DuckDB's answers when the rows come in other orders, up to the first that is another."""
+        """DuckDB's answers for other orders of the rows, up to the first answer that differs."""
         found: list[pa.Table] = []
         names = [column.name for column in columns]
         for seed in range(_ORDERS):
             rows = {}
             for name, table in one.rows.items():
                 order = list(range(len(table)))
-                # Each table in an order of its own: rows may be joined by their places.
+                # Each table in an order of its own: a join may be by position.
                 order.reverse() if not seed else random.Random(f"{seed} {name}").shuffle(order)
                 rows[name] = table.take(pa.array(order, pa.int64()))
             try:
@@ -274,7 +274,7 @@ class _History:
 
 
 def _typed(answer: pa.Table, columns: Sequence[Column]) -> pa.Table:
-    """An answer of DuckDB's as columns of these names, in the Arrow types in which rows are kept."""
+    """An answer of DuckDB as columns of these names, in the Arrow types of stored rows."""
     arrays = []
     for column, values in zip(columns, answer.columns, strict=True):
         try:

@@ -1,7 +1,7 @@
 """The rows of views, for the check that compares them.
 
 Rows are read as every reader reads them, from the tables that the plan of the epoch names,
-so what is judged is what users see.
+so the check compares the rows that users see.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Views by name: rows by key, ranges of rows, and how fresh they have to be.
+"""Views by name: rows by key, ranges of rows, and the freshness of reads.
 
-A plain read shows the last committed epoch and waits for nobody; one that asks for
-more is given the committed rows with what is pending laid over them, or waits for an epoch.
+A plain read shows the last committed epoch and does not wait. A read that asks for more
+returns the committed rows with pending changes laid over them, or waits for an epoch.
 
     >>> import everview, tempfile
     >>> db = everview.open(tempfile.mkdtemp())
@@ -19,7 +19,7 @@ more is given the committed rows with what is pending laid over them, or waits f
     >>> db.close()
 
 A single get is two reads of the store, each a microsecond: the last committed epoch together with the
-counter of all definitions, and the record. While the counter stands, where the view's rows are is known.
+counter of all definitions, and the record. While the counter does not change, the place of the view's rows is known.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ViewReader:
         return self._rows.get(self._snapshot, self._epoch, key)
 
     def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
-        """The rows that are there, in the order of the keys."""
+        """The rows that exist, in the order of the keys."""
         return exported_table(self._rows.get_many(self._snapshot, self._epoch, keys), self._rows.columns)
 
     def scan(
@@ -79,7 +79,7 @@ class ViewReader:
         stop: Sequence[object] | None = None,
         limit: int | None = None,
     ) -> Result:
-        """Rows in the order of the key, or in the order that the view says: with these values in the
+        """Rows in the order of the key, or in the order of the view's definition: with these values in the
         first columns of the key, from ``start`` to before ``stop``."""
         return scanned(self._rows, self._snapshot, prefix, start, stop, limit)
 
@@ -97,7 +97,7 @@ def scanned(
     limit: int | None,
     close: Callable[[], None] | None = None,
 ) -> Result:
-    """A scan of a view; what ``close`` does is done when the result is read or closed."""
+    """A scan of a view; ``close`` is called when the result is read or closed."""
     within = rows.within(prefix, start, stop)
     epoch = snapshot.committed(rows.view.group).epoch
     sorts = bool(rows.planned.order)
@@ -112,7 +112,7 @@ def scanned(
 
 @dataclass(frozen=True)
 class _Known:
-    """Where the view's rows are, while the counter of definitions stands."""
+    """The place of the view's rows, valid until the counter of definitions changes."""
 
     counter: int
     rows: ViewRows
@@ -122,8 +122,8 @@ class _Known:
 @public
 class ViewHandle:
     """One view. What is read is the last committed epoch, or what is asked for: ``fresh`` (everything
-    written before the call), or at most ``max_staleness`` seconds behind; if it cannot be had within
-    ``deadline`` seconds, a DeadlineError says how far the view is."""
+    written before the call), or at most ``max_staleness`` seconds behind; if that takes longer
+    than ``deadline`` seconds, a DeadlineError contains how far the view is."""
 
     def __init__(self, freshness: Freshness, name: str) -> None:
         self._freshness = freshness
@@ -193,7 +193,7 @@ class ViewHandle:
 
     @fast
     def get_at(self, key: Sequence[object]) -> tuple[Row | None, int]:
-        """The row, and the epoch it is of. A key that is not there is looked for again if the view was
+        """The row, and the epoch it is of. A missing key is looked up again if the view was
         dropped or redefined meanwhile."""
         while True:
             known = self._now()
@@ -207,7 +207,7 @@ class ViewHandle:
 
     @contextmanager
     def _fresh(self, asked: Asked) -> Iterator[ViewReader | None]:
-        """A reader of the view that is as fresh as asked for; None where the last epoch is."""
+        """A reader of the view that is as fresh as asked for; None if the last epoch is fresh enough."""
         goal, ends = self._freshness.goal(asked), asked.ends
         view = self.definition
         if self._freshness.reached(view.group, goal):
@@ -217,7 +217,7 @@ class ViewHandle:
             yield ViewReader(self.rows_in(snapshot), snapshot)
 
     def rows_in(self, snapshot: TableSnapshot) -> ViewRows:
-        """The view under the plan by which its rows were kept in a snapshot."""
+        """The view under the plan of a snapshot."""
         view = self._known.rows.view
         return self._views.at(view, snapshot.committed(view.group).epoch)
 
@@ -245,7 +245,7 @@ class ViewHandle:
         max_staleness: float | None = None,
         deadline: float | None = None,
     ) -> pa.Table:
-        """The rows that are there, in the order of the keys."""
+        """The rows that exist, in the order of the keys."""
         with self._opened(Asked(fresh, max_staleness, deadline)) as snapshot:
             return ViewReader(self.rows_in(snapshot), snapshot).get_many(keys)
 
@@ -260,7 +260,7 @@ class ViewHandle:
         max_staleness: float | None = None,
         deadline: float | None = None,
     ) -> Result:
-        """Rows in the order of the key, or in the order that the view says: with these values in the
+        """Rows in the order of the key, or in the order of the view's definition: with these values in the
         first columns of the key, from ``start`` to before ``stop``."""
         snapshot = self._opened(Asked(fresh, max_staleness, deadline))
         try:
@@ -281,6 +281,6 @@ class ViewHandle:
     ) -> Subscription:
         """The changes of the view, one :class:`ViewChange` for every epoch that is committed from now on,
         or that was committed after ``since`` (a change, or its token). With ``snapshot`` it begins
-        with all rows where there is nothing to go on from. It waits for the next epoch, and ends if
+        with all rows if ``since`` cannot be continued. It waits for the next epoch, and ends if
         none comes for ``timeout`` seconds."""
         return Subscription(self._freshness, self, since, snapshot=snapshot, timeout=timeout)

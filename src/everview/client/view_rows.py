@@ -1,14 +1,14 @@
-"""A view as its plan keeps it: from values of its key to places in the store, and from records to rows.
+"""A view as its plan stores it: from values of its key to store keys, and from records to rows.
 
-A :class:`ViewRows` knows where the rows of one view are under one plan, and reads them
-through any reader of state, be it the living store, a snapshot, or a snapshot with changes laid over.
+A :class:`ViewRows` knows the place of one view's rows under one plan, and reads them
+through any reader of state: the store, a snapshot, or a snapshot with changes laid over it.
 
 A key is given as the values of the view's key columns, in their order. What is stored is the encoding
-of the same values (:mod:`everview.operators.stored`), behind the tag of the view's member where many
+of the same values (:mod:`everview.operators.stored`), after the tag of the view's member if many
 views share a table::
 
     view totals, key (region, customer)       get("north", 7)
-    place of the record                        tag  'north' 00 00 01 80 00 00 07
+    key of the record                          tag  'north' 00 00 01 80 00 00 07
 
 Rows come in the order of the key: nulls first, texts by their UTF-8. Of texts that make a key longer
 than stores take, those that agree in their first hundreds of bytes are in no particular order.
@@ -45,7 +45,7 @@ from everview.store.encoding.values import Refused, refusal
 
 FIRST_BLOCK = 256
 LAST_BLOCK = 65_536
-"""Rows that are read at a time: few at first, so that a reader who stops early reads little."""
+"""Rows that are read at a time: few at first, so that a reader that stops early reads little."""
 
 _AS_GIVEN: dict[Kind, type] = {
     Kind.BOOLEAN: bool,
@@ -55,12 +55,12 @@ _AS_GIVEN: dict[Kind, type] = {
     Kind.TIMESTAMP: datetime.datetime,
     **dict.fromkeys(INTEGERS, int),
 }
-"""Values of these classes stand in a row as they were given in the key; others are read back from it."""
+"""Values of these classes are returned as they were given in the key; others are decoded from it."""
 
 
 @dataclass(frozen=True)
 class Within:
-    """Which rows: those whose whole keys, without tag, are from ``low`` to before ``high``."""
+    """A range of rows: those whose whole keys, without tag, are from ``low`` to before ``high``."""
 
     low: bytes = b""
     high: bytes | None = None
@@ -136,19 +136,19 @@ class ViewRows:
         return all(values[one] == values[other] for one, other in self._twins)
 
     def place(self, whole: bytes) -> bytes:
-        """Where the record of a whole key is."""
+        """The store key of a record, from its whole key."""
         return self.prefix + short(whole)
 
     def places(self, keys: pa.Table | Sequence[object]) -> pa.Array:
-        """Where the records of many keys are: an Arrow table with the key's columns, or a list of keys,
-        each the values in a tuple, or the value itself where there is one."""
+        """The store keys of many records. ``keys`` is an Arrow table with the key's columns, or a list of keys,
+        each a tuple of values, or the value itself if there is one."""
         self.refuse_hidden("get")
         if hasattr(keys, "__arrow_c_stream__"):
             return self._places_of_columns(pa.table(keys))
         if isinstance(keys, Mapping | str | bytes) or not isinstance(keys, Iterable):
             raise InputError(
                 f"view {self.view.name} cannot take {keys!r} as keys",
-                hint=f"hand over a list of ({', '.join(self.view.key)})",
+                hint=f"give a list of ({', '.join(self.view.key)})",
             )
         single = len(self.view.key) == 1
         found = []
@@ -225,7 +225,7 @@ class ViewRows:
 
     @functools.cached_property
     def row(self) -> Callable[[Sequence[object], bytes, bytes], Row]:
-        """The row of the values that a key was given with, the whole key, and its record."""
+        """The row, from the values of the given key, the whole key, and its record."""
         parts = self._keys.parts
         if any(not part.type.is_scalar for part in parts):
             return self._row_slowly
@@ -255,7 +255,7 @@ class ViewRows:
         return None if record is None else self.row(key, whole, record)
 
     def get_many(self, reader: StateReader, epoch: int, keys: pa.Table | Sequence[object]) -> pa.Table:
-        """The rows that are there, in the order of the keys."""
+        """The rows that exist, in the order of the keys."""
         places = self.places(keys)
         records = reader.read(self.table, places, epoch)
         there = records.is_valid()

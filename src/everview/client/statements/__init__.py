@@ -1,7 +1,7 @@
 """Statements, executed.
 
-Every kind of statement has one function, found in the table below, that checks all
-it says before it writes anything, writes in one atomic step, and gives a result.
+Every kind of statement has one function in the table below. It checks the whole statement
+before it writes anything, writes in one atomic step, and returns a result.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ EXECUTED_BY: Mapping[type[Statement], Callable[[SessionContext, Any], Result]] =
 
 
 BUILT_TOGETHER = (CreateMaterializedView, CreateIndex)
-"""Statements of which a run builds what it makes in one go, after the last of them."""
+"""Statements whose views are built together, after the last statement of a run of them."""
 
 
 def execute(context: SessionContext, text: str, params: Values | None = None, dialect: str | None = None) -> Result:
@@ -102,7 +102,7 @@ def execute(context: SessionContext, text: str, params: Values | None = None, di
                 notices += result.notices
         context.maintenance.settle()
     except EverviewError:
-        context.maintenance.settle()  # what stands before the error has taken effect
+        context.maintenance.settle()  # the statements before the error have taken effect
         raise
     finally:
         if not any(isinstance(statement, SetDialect) for statement in statements):

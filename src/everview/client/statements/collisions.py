@@ -1,4 +1,4 @@
-"""An UPDATE that changes keys must not make two rows one."""
+"""An UPDATE that changes keys must not give two rows the same key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from everview.store.encoding.columns import to_python
 def refuse_collisions(
     connections: Connections, table: Table, snapshot: TableSnapshot, old: pa.Table, new: pa.Table
 ) -> None:
-    """Refuse new keys that repeat, or that rows have which keep theirs."""
+    """Refuse new keys that repeat, or that belong to rows whose keys do not change."""
     key = list(table.schema.key)
     names = ", ".join(map(quoted, key))
     twice = f"SELECT {names} FROM new GROUP BY ALL HAVING count(*) > 1 LIMIT 1"

@@ -1,4 +1,4 @@
-"""EXPLAIN, SHOW, SHOW CREATE and DESCRIBE: what is defined, and what it costs."""
+"""EXPLAIN, SHOW, SHOW CREATE and DESCRIBE: definitions, and the cost of maintenance."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from everview.store.contract import Table
 
 
 def explain(context: SessionContext, statement: Explain) -> Result:
-    """What maintaining the view takes, or would take for a query that is no view, and what of it is
-    shared with the views of the group it would be in."""
+    """The cost of maintaining a view, or a query if it were a view, and the part of it that is shared
+    with the views of its group."""
     definitions = context.catalog.definitions()
     compiled, group, verdict = _explained(context, statement, definitions)
     others = [
@@ -64,7 +64,7 @@ def explain(context: SessionContext, statement: Explain) -> Result:
 
 
 def _explained(context: SessionContext, statement: Explain, definitions: Definitions) -> tuple[CompiledView, str, str]:
-    """What is explained, the group it would be in, and what comes of trying it."""
+    """The explained query, its group, and the result of trying its plan."""
     asked = statement.statement
     if isinstance(asked, CreateIndex):
         return compile_index(asked, CatalogNames(definitions)), define_index(asked, definitions).group, ""

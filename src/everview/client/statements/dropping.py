@@ -1,4 +1,4 @@
-"""What all DROP statements have in common."""
+"""The common part of all DROP statements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from everview.store.contract import Table
 def drop_object(
     context: SessionContext, name: str, kind: str, drop: Callable[[Draft], Dropped], *, if_exists: bool
 ) -> Result:
-    """Drop something and what must go with it; notices name what went along."""
+    """Drop an object and those that depend on it; notices name the latter."""
 
     def work(draft: Draft) -> Dropped | None:
         if if_exists and draft.find(name) is None:

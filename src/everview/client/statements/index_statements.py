@@ -30,10 +30,10 @@ def create(context: SessionContext, statement: CreateIndex) -> Result:
 
 
 def define_index(statement: CreateIndex, definitions: Definitions) -> IndexDefinition:
-    """What is recorded of an index, checked against what is defined."""
+    """The definition of an index, checked against the catalog."""
     found = definitions.find(statement.on)
     if found is None:
-        definitions.table(statement.on)  # says which table was probably meant
+        definitions.table(statement.on)  # raises an error that suggests a table
     if not isinstance(found, Table | ViewDefinition):
         raise DefinitionError(
             f"index {statement.name} cannot be on {statement.on}",

@@ -1,4 +1,4 @@
-"""Where in a text an error is."""
+"""The place of an error in a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from everview.sql.statements import Statement
 
 
 def place(error: EverviewError, statement: Statement) -> None:
-    """Say which statement an error is about, unless it says where in the text it is."""
+    """Add the number of the statement to an error, unless the error has a position in the text."""
     if (isinstance(error, SqlError) and error.line) or " at line " in error.message:
         return
     lines = statement.source.split("\n")

@@ -10,12 +10,12 @@ snapshot, and applied as one atomic batch once every row of it has been checked.
     UPDATE t SET key = key + 1               SELECT key, all columns : delete the old rows, put the new
     DELETE FROM t WHERE a > 5                SELECT key FROM t WHERE a > 5 : delete
 
-INSERT replaces a row whose key exists, columns that are not named become null. An UPDATE that
+INSERT replaces a row whose key exists; columns that are not named become null. An UPDATE that
 would give two rows one key is refused. Values are cast to the types of their columns, as DuckDB
 casts them in an INSERT.
 
-Statements that write what they read take turns, in all processes, so that of two UPDATEs that
-add one to a number neither is lost. A put through a table or a batch does not wait for them: if it
+Statements that read and write run one at a time, over all processes, so that neither of two UPDATEs that
+add one to a number is lost. A put through a table or a batch does not wait for them: if it
 comes between the reading and the writing of an UPDATE, the UPDATE's columns are the later ones.
 """
 
@@ -47,10 +47,10 @@ from everview.store.contract import Table, TableSnapshot
 T = TypeVar("T")
 
 TURN = "statement"
-"""The lease of statements that write what they read."""
+"""The lease of statements that read and write."""
 
 _ATTEMPTS = 5
-"""How often a write is tried while others change the definition of its table."""
+"""How often a write is tried while other processes change the definition of its table."""
 
 
 # ------------------------------------------------------------------ INSERT
@@ -172,7 +172,7 @@ def _delete(context: SessionContext, statement: Delete) -> int:
 
 @dataclass(frozen=True)
 class _WriteBasis:
-    """One version of rows and definitions, which a write is computed from."""
+    """The version of rows and definitions from which a write is computed."""
 
     context: SessionContext
     statement: Statement
@@ -184,7 +184,7 @@ class _WriteBasis:
         return check(query, names, self.statement.source, allow_volatile=True)
 
     def rows_of(self, statement: Update | Delete, table: Table, computed: Sequence[tuple[Column, exp.Expr]]) -> _Values:
-        """The key of every row that the statement is about, and what is computed for it."""
+        """The key of every row that the statement changes, and the values computed for it."""
         alias = statement.alias or table.name
         schema = table.schema
         key = [] if schema.hidden_key else list(schema.key)
@@ -213,7 +213,7 @@ class _WriteBasis:
 
 
 class _Values:
-    """The rows of a checked query, each column cast to that of the table which it is for."""
+    """The rows of a checked query, each column cast to the type of its table column."""
 
     def __init__(
         self,
@@ -229,7 +229,7 @@ class _Values:
         self._table = table
         self._pairs = pairs
         self._keys = keys
-        """So many of the first columns are keys that are there already."""
+        """So many of the first columns are existing keys."""
         self._target = target
         self.schema = pa.schema([pa.field(f"c{at}", column.type.arrow) for at, (column, _) in enumerate(pairs)])
 
@@ -262,7 +262,7 @@ class _Values:
         )
 
     def _blamed(self, error: ValueTypeError) -> ValueTypeError:
-        """The error with the column whose value cannot be cast, if it is one's."""
+        """The error with the column whose value cannot be cast, if there is one."""
         for at, (column, (_, kind)) in list(enumerate(self._pairs))[self._keys :]:
             if column.type == kind or self._fails(f"count(c{at})") is not None:
                 continue
@@ -291,7 +291,7 @@ def _reading(context: SessionContext, statement: Statement) -> Iterator[_WriteBa
 
 
 def _trees(statement: Statement) -> list[exp.Expr]:
-    """All that a statement evaluates."""
+    """All expressions that a statement evaluates."""
     if isinstance(statement, Insert):
         return [statement.query]
     assert isinstance(statement, Update | Delete)
@@ -304,13 +304,13 @@ def _named_table(found: pa.RecordBatch, names: Sequence[str]) -> pa.Table:
 
 
 def _in_turn(context: SessionContext, work: Callable[[], int]) -> Result:
-    """Nobody else writes what it has read meanwhile."""
+    """Hold the lease: no other statement writes the rows that this one has read."""
     with context.store.lease(TURN, None):
         return _counted(context, _repeated(work))
 
 
 def _repeated(work: Callable[[], T]) -> T:
-    """Do it again where somebody changed the definition of a table meanwhile: nothing was written."""
+    """Try again if the definition of a table changed meanwhile: nothing was written."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return work()

@@ -32,7 +32,7 @@ def select(context: SessionContext, statement: Select) -> Result:
 
 
 def _answer(context: SessionContext, statement: Select, definitions: Definitions, snapshot: TableSnapshot) -> Answer:
-    """By our own reading, if it can be trusted; otherwise, or where that fails, in the user's own words."""
+    """From the checked tree, if that is reliable; otherwise, or if that fails, from the user's own text."""
     words = statement.words
     if words is not None and not (words.is_read and is_trusted(words.text, to_sql(statement.query))):
         return _in_own_words(context, statement, definitions, snapshot)

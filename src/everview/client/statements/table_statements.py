@@ -55,7 +55,7 @@ def drop(context: SessionContext, statement: DropTable) -> Result:
 
 
 def column_of(columns: Sequence[Column], name: str, table: str) -> Column:
-    """The column of that name, or an error with the one that was probably meant."""
+    """The column of that name, or an error that suggests one."""
     for column in columns:
         if fold(column.name) == fold(name):
             return column

@@ -1,7 +1,7 @@
 """CREATE and DROP of views, materialized and not.
 
-A view is compiled inside the change that records it, so what it was compiled
-against is what is defined when it is there.
+A view is compiled inside the change that records it, so the definitions that it was compiled
+against are those of the version that contains it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from everview.plan.compile import DIFFERS, CompiledView, plan_views
 from everview.sql.statements import CreateMaterializedView, CreateView, DropView, OwnWords
 
 _Created: TypeAlias = tuple[ViewDefinition | None, CompiledView | None, ViewDefinition | None, tuple[str, ...]]
-"""What was recorded, what it compiled to, the view that it replaces, and notices."""
+"""The recorded view, its relation, the view that it replaces, and notices."""
 
 
 def create_materialized(context: SessionContext, statement: CreateMaterializedView) -> Result:
@@ -37,7 +37,7 @@ def create_materialized(context: SessionContext, statement: CreateMaterializedVi
 
 def create_together(context: SessionContext, statements: Sequence[CreateMaterializedView]) -> Result:
     """Create views one after another in one change of the catalog, so that each costs the same however
-    many there are. Those before one that is refused are created all the same."""
+    many there are. Those before a refused one are created nevertheless."""
     at = 0
 
     def work(draft: Draft) -> list[_Created]:
@@ -81,7 +81,7 @@ def _create(context: SessionContext, draft: Draft, statement: CreateMaterialized
 def defined(
     context: SessionContext, definitions: Definitions, statement: CreateMaterializedView
 ) -> tuple[ViewDefinition, CompiledView]:
-    """A view with a plan that was tried and agrees with DuckDB, or else in the user's own words."""
+    """A view with a plan that was tried and agrees with DuckDB, or else one that evaluates the user's own text."""
     view, compiled = define_view(statement, definitions, dialect=context.settings.dialect)
     if compiled.verbatim:
         plan_views([compiled])
@@ -90,7 +90,7 @@ def defined(
         verdict = context.validated(statement, compiled, definitions)
     except EverviewError:
         raise
-    except Exception as error:  # what fails in planning, in whatever way, is not recorded
+    except Exception as error:  # a view whose planning fails, in whatever way, is not recorded
         verdict = ViewTrial(difference=f"the plan fails: {type(error).__name__}: {error}")
     if not verdict.difference:
         return replace(view, validated=str(verdict)), compiled
@@ -105,13 +105,13 @@ VERBATIM = "evaluated in its own words"
 
 
 def with_session_options(context: SessionContext, statement: CreateMaterializedView) -> CreateMaterializedView:
-    """The statement with the session's settings where it says nothing itself."""
+    """The statement, with the session's settings for options that it does not set."""
     options = {"on_reevaluation": context.settings.on_reevaluation, **statement.options}
     return replace(statement, options=options)
 
 
 def _group(draft: Draft, statement: CreateMaterializedView) -> str:
-    """The group that a view's options ask for; made where it is not there."""
+    """The group that a view's options ask for; created if it does not exist."""
     kind = GroupKind.LAZY if statement.options.get("refresh") == "lazy" else GroupKind.CONTINUOUS
     name = statement.options.get("group")
     if name is None:
