@@ -55,7 +55,7 @@ _HOMES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name):
-        """Names are loaded when they are first asked for: Spark starts processes that need few of
+        """Names are loaded on first use: Spark starts processes that need few of
         them."""
         if name == "errors":
             return importlib.import_module("everview.errors")

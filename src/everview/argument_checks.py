@@ -1,11 +1,11 @@
-"""Arguments checked by the annotations of what they are given to.
+"""Arguments of public functions, checked by their annotations.
 
-An annotation defines which values make sense, and an error for others has the names of the
-function and the argument, before anything is done.
+An annotation defines the valid values. For other values, an error names the function and the
+argument before anything is done.
 
-Annotations of values that are checked where they are used (rows, keys, parameters) are not looked into; neither
-are those that name what is not imported. Where something has failed already, the checks look for what may have
-been the reason, and are stricter: of Arrow's classes only these, and no text with zeros or half characters.
+Annotations of values that are checked elsewhere (rows, keys, parameters) are ignored; so are those that name
+types that are not imported. After a failure, the checks look for its possible reason, and are stricter: they accept
+only some classes of Arrow, and no text with zeros or lone surrogates.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Checks:
         return places, names, rest, hints
 
     def check(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Raise an :class:`InputError` for the first argument that makes no sense. Python itself
+        """Raise an :class:`InputError` for the first invalid argument. Python itself
         reports a wrong number of them."""
         places, names, rest, hints = self._parameters
         for (name, check), value in zip(places, arguments, strict=False):
@@ -78,7 +78,7 @@ class Checks:
 
 
 def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
-    """What an annotation means; anything, where it names what is imported for type checkers only."""
+    """The type of an annotation; any type if it names types that are imported for type checkers only."""
     if annotation is inspect.Parameter.empty:
         return Any
     if not isinstance(annotation, str):
@@ -93,7 +93,7 @@ def _evaluated(annotation: Any, function: Callable[..., Any]) -> Any:
 
 
 def check_of(hint: Any, strict: bool = False) -> Check | None:
-    """Whether a value is one that an annotation means; None where every value may be."""
+    """The check of an annotation's values; None if every value is valid."""
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
         checks = [check_of(part, strict) for part in typing.get_args(hint)]
@@ -144,7 +144,7 @@ def _is_list(value: object) -> bool:
 
 
 def _is_storable(value: object) -> bool:
-    """Whether a value is text that files and documents can be named after."""
+    """Whether a value is text that can be the name of a file or document."""
     try:
         return isinstance(value, str) and b"\0" not in value.encode()
     except UnicodeEncodeError:
@@ -193,7 +193,7 @@ _WORDS: dict[Any, str] = {
 
 
 def described(hint: Any) -> str:
-    """What an annotation means, in words."""
+    """A description of an annotation."""
     origin = typing.get_origin(hint)
     if origin in (types.UnionType, typing.Union):
         return " or ".join(dict.fromkeys(described(part) for part in typing.get_args(hint)))

@@ -1,27 +1,27 @@
-"""The boundary between Everview and those who call it.
+"""The boundary between Everview and its callers.
 
-What is :func:`public` checks its arguments by their annotations before it does anything, and raises
-nothing but errors of :mod:`everview.errors`, each with the error that it was as its cause.
+A :func:`public` function checks its arguments by their annotations before it does anything, and raises
+only errors of :mod:`everview.errors`, each with the original error as its cause.
 
 ====================================  =======================================================
-what is raised inside                 what comes out
+raised inside                         raised to the caller
 ====================================  =======================================================
 an error of ours                      the same
 an error of the caller's own code     the same: of an iterator of rows, say, or of a ``with`` block
 a wrong number of arguments           Python's TypeError
 a value that the annotation excludes  InputError, before anything is done
-OSError, lmdb.Error                   StoreError, StoreFullError where there is no space
-pyarrow.ArrowException                InputError: only values that were handed in get there
+OSError, lmdb.Error                   StoreError, StoreFullError if there is no space
+pyarrow.ArrowException                InputError: only arguments can cause it
 RecursionError                        InputError
-DuckDB's "Query interrupted"          KeyboardInterrupt, which it was
+DuckDB's "Query interrupted"          KeyboardInterrupt, its cause
 MemoryError                           the same
 anything else                         InternalError: a mistake in Everview
 ====================================  =======================================================
 
-A method that is called for every row is :func:`public` too, but :func:`fast`: what it takes is checked where it
-is used, and its annotations are looked at only when that has failed. So are the layers below the client that users
-can reach (``db.store``, ``db.catalog``, ``db.topology``); what they call inside a transaction of LMDB's, which has to
-see LMDB's own errors, is :func:`internal`.
+A method that is called for every row is :func:`public` too, but :func:`fast`: its arguments are checked
+by their use, and by annotations only after a failure. So are the layers below the client that users
+can reach (``db.store``, ``db.catalog``, ``db.topology``); functions that run inside a transaction of LMDB's, which has
+to see LMDB's own errors, are :func:`internal`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SPECIAL = frozenset(
     {"__init__", "__enter__", "__exit__", "__iter__", "__next__", "__len__", "__getitem__", "__contains__"}
     | {"__arrow_c_stream__", "__repr__", "__str__", "_repr_html_"}
 )
-"""What Python calls for a user."""
+"""Methods that Python calls for a user."""
 _FAST = "_everview_fast"
 _INTERNAL = "_everview_internal"
 _OURS = frozenset({"everview", "_duckdb", "duckdb", "lmdb", "numpy", "pandas", "py4j", "pyarrow", "pyspark", "sqlglot"})
@@ -66,8 +66,8 @@ def public(thing: T) -> T:
 
 
 def public_constructors(kind: type[T]) -> type[T]:
-    """Put the boundary around what makes values of a class: itself, and its functions. They are made all the time,
-    so they are :func:`fast`."""
+    """Put the boundary around the constructor and the functions of a value class. Values are created often, so these
+    are :func:`fast`."""
     for name, member in list(vars(kind).items()):
         if name == "__init__" or (isinstance(member, staticmethod | classmethod) and not name.startswith("_")):
             setattr(kind, name, _around(member, is_fast=True))
@@ -75,13 +75,13 @@ def public_constructors(kind: type[T]) -> type[T]:
 
 
 def fast(method: T) -> T:
-    """A method, or a class with methods, that is called too often to look at its annotations each time."""
+    """A method, or a class with methods, that is called too often to check its annotations each time."""
     setattr(method, _FAST, True)
     return method
 
 
 def internal(method: T) -> T:
-    """A method of a public class that is not for users, and raises what it raises."""
+    """A method of a public class that is not for users, and whose errors pass unchanged."""
     setattr(method, _INTERNAL, True)
     return method
 
@@ -130,15 +130,15 @@ def _guarded(function: Callable[..., Any], is_fast: bool = False) -> Callable[..
 def _instead_of(
     error: Exception, function: Callable[..., Any], checks: Checks, arguments: tuple[Any, ...], named: dict[str, Any]
 ) -> BaseException | None:
-    """What a caller gets instead of an error; None if it passes as it is."""
+    """The error that a caller gets instead; None if the error passes unchanged."""
     if isinstance(error, EverviewError) or _is_theirs(error, function, arguments):
         return None
     return _translated(error, checks, arguments, named)
 
 
 def _is_theirs(error: Exception, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
-    """Whether an error is to pass as it is: the end of an iteration, the error that ends a with block, a call with
-    a wrong number of arguments, an error of code that the caller handed in."""
+    """Whether an error passes unchanged: the end of an iteration, the error that ends a with block, a call with
+    a wrong number of arguments, an error of the caller's own code."""
     if function.__name__ == "__next__" and isinstance(error, StopIteration):
         return True
     if function.__name__ == "__exit__" and any(error is given for given in arguments):
@@ -151,7 +151,7 @@ def _is_theirs(error: Exception, function: Callable[..., Any], arguments: tuple[
 
 
 def _packages(trace: TracebackType | None) -> Iterator[str]:
-    """Where the code is from that an error has passed. Functions that Everview generates are of no package."""
+    """The packages of the code that an error has passed. Functions that Everview generates belong to no package."""
     while trace is not None:
         name = trace.tb_frame.f_globals.get("__name__")
         if isinstance(name, str):

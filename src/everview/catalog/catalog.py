@@ -110,7 +110,7 @@ class Catalog:
         return self.definitions().group(name)
 
     def epochs(self, group: str) -> GroupProgress:
-        """The last commit of a group: its epoch and frontier."""
+        """The last committed epoch of a group, and the one under way."""
         if self._view_store is None:
             raise StoreError("this catalog was opened without a view store, which keeps the epochs")
         name = self.group(group).name

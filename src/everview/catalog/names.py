@@ -1,4 +1,4 @@
-"""Names of tables, views and groups: what may be one, when two are the same, which was meant.
+"""Names of tables, views and groups: which are valid, which are equal, and suggestions for unknown ones.
 
 A name keeps the spelling it was created with, and two spellings that differ
 in upper and lower case only are one name.
@@ -20,7 +20,7 @@ _GROUP = re.compile(r"[A-Za-z0-9_.\-]{1,100}")
 
 
 def fold(name: str) -> str:
-    """The form under which equal names are equal."""
+    """The form in which equal names are identical."""
     return name.lower()
 
 
@@ -50,7 +50,7 @@ def checked_group_name(name: str) -> str:
 
 
 def unknown(kind: str, name: str, existing: Collection[str]) -> UnknownObjectError:
-    """The error for a name that is not there, with the one that was probably meant."""
+    """The error for an unknown name, with a suggestion."""
     spelling = {fold(other): other for other in existing}
     near = difflib.get_close_matches(fold(name), spelling, n=1)
     if near:

@@ -1,10 +1,10 @@
-"""What the catalog holds beside tables: views, indexes, named queries, groups, and their past.
+"""The objects of the catalog beside tables: views, indexes, named queries, groups, and their versions.
 
-A definition is a frozen dataclass that checks itself; the catalog fills in
-the three fields a caller cannot know (``id``, ``version``, ``created``).
+A definition is a frozen dataclass that validates itself; the catalog sets the three
+fields that a caller cannot know (``id``, ``version``, ``created``).
 
-What is made of tables and of each other (a view, an index, a named query) is *derived*: it has
-``depends_on``, and what it depends on is not dropped alone.
+Objects that are computed from tables and from each other (views, indexes, named queries) are *derived*: they
+have ``depends_on``, and an object that others depend on is not dropped alone.
 
 Tables are :class:`everview.store.contract.Table`: stores need them too.
 """
@@ -29,11 +29,11 @@ MAIN = "main"
 """The continuous group that every catalog has."""
 
 NEW = 0
-"""The id of something that the catalog has not numbered yet."""
+"""The id of an object that the catalog has not numbered yet."""
 
 
 class GroupKind(enum.StrEnum):
-    """How the views of a group move."""
+    """When the views of a group are moved."""
 
     CONTINUOUS = "continuous"
     LAZY = "lazy"
@@ -41,8 +41,8 @@ class GroupKind(enum.StrEnum):
 
 
 class ViewStatus(enum.StrEnum):
-    """Whether a view can be read: while it is built it cannot, and a dropped one is in
-    the history only."""
+    """Whether a view can be read: not while it is built; a dropped view is only in
+    the history."""
 
     BUILDING = "building"
     LIVE = "live"
@@ -73,7 +73,7 @@ class Ordering:
 
 @dataclass(frozen=True)
 class ViewDefinition:
-    """A view: its text, what it reads, how it is maintained, and where its state lies.
+    """A view: its text, the objects that it reads, its group, and its state tables.
 
     ``depends_on`` holds ids of tables and views, not names: a plan belongs to the very
     objects it was compiled against, not to others that took their names later. A state
@@ -86,7 +86,7 @@ class ViewDefinition:
     name: str
     sql: str
     """The query in DuckDB's SQL, parameters filled in: together with ``columns`` and ``seen`` it
-    compiles to the same plan always."""
+    always compiles to the same plan."""
     group: str = MAIN
     depends_on: tuple[int, ...] = ()
     fingerprint: str = ""
@@ -102,22 +102,22 @@ class ViewDefinition:
     text: str = ""
     """The statement as it was written."""
     dialect: str = "duckdb"
-    """What it was written in."""
+    """The dialect of the statement."""
     columns: tuple[Column, ...] = ()
-    """What a query sees of it."""
+    """The columns that queries see."""
     key: tuple[str, ...] = ()
     """The columns that distinguish its rows; none if it has one row at most."""
     bag: bool = False
     """Its row key is not among its columns, so equal rows may repeat; then ``key`` is empty."""
     order: tuple[Ordering, ...] = ()
     seen: Mapping[int, int] = field(default_factory=dict, hash=False)
-    """The schema version of each table it reads: columns that are added later are none of its."""
+    """The schema version of each table it reads: the view does not have columns that are added later."""
     words: str = ""
-    """The query to the letter, parameters filled in; empty where it was not written in DuckDB's SQL."""
+    """The query as it was written, parameters filled in; empty if it was not written in DuckDB's SQL."""
     verbatim: str = ""
-    """Why it is maintained by evaluating its own words; empty where it has a plan of its own."""
+    """Why it is maintained by evaluating its text; empty if it has an incremental plan."""
     validated: str = ""
-    """What came of trying its plan before it could be read."""
+    """The result of trying its plan before it could be read."""
 
     def __post_init__(self) -> None:
         checked_name("view", self.name)
@@ -131,7 +131,7 @@ class ViewDefinition:
 
 @dataclass(frozen=True)
 class IndexDefinition:
-    """The rows of a table or view by other columns than its key."""
+    """The rows of a table or view by columns other than its key."""
 
     kind: ClassVar[str] = "index"
 
@@ -160,7 +160,7 @@ class IndexDefinition:
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """What ``CREATE VIEW`` makes: a name for a query, put in its place wherever it is used."""
+    """The result of ``CREATE VIEW``: a name for a query, which replaces the name wherever it is used."""
 
     kind: ClassVar[str] = "view"
     state: ClassVar[tuple[StateTable, ...]] = ()
@@ -181,7 +181,7 @@ class NamedQuery:
 
 
 Maintained: TypeAlias = ViewDefinition | IndexDefinition
-"""What has state that follows the logs."""
+"""The objects that have state and follow the logs."""
 
 Derived: TypeAlias = ViewDefinition | IndexDefinition | NamedQuery
 
@@ -201,7 +201,7 @@ def _check_state(what: str, group: str, state: tuple[StateTable, ...]) -> None:
 @dataclass(frozen=True)
 class Past(Generic[D]):
     """A definition as a catalog version wrote it. ``dropped`` marks the version that
-    removed the object: from it on there is none."""
+    removed the object: there is no later one."""
 
     version: int
     definition: D
@@ -210,7 +210,7 @@ class Past(Generic[D]):
 
 @dataclass(frozen=True)
 class GroupProgress:
-    """How far a group is: the last committed epoch, and the one under way."""
+    """The progress of a group: the last committed epoch, and the one under way."""
 
     committed: Commit
     begun: Begun | None

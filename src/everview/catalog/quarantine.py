@@ -99,7 +99,7 @@ class Quarantine:
             after = page[-1]
 
     def _commit(self, puts: Mapping[str, bytes], deletes: Iterable[str]) -> None:
-        """Entries depend on nothing else, so a conflict only means: once more."""
+        """Entries depend on nothing else, so after a conflict the commit is tried again."""
         names = tuple(deletes)
         for attempt in itertools.count(1):
             try:

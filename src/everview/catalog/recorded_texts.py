@@ -1,13 +1,13 @@
 """Recorded queries, checked again before they are used.
 
-What is recorded of a view may be used only if CREATE would have taken it: one SELECT, over tables and
-views of this store, and nothing that reads files or changes by itself.
+The recorded query of a view is used only if CREATE would accept it: one SELECT, over tables and
+views of this store, and nothing that reads files or is nondeterministic.
 
-A store may come from somebody else, and a recorded text is SQL that DuckDB evaluates. DuckDB itself can reach
-nothing outside (:mod:`everview.sql.settings`); here such a text is an error that names the view, not an answer
-that differs.
+A store may come from an untrusted source, and a recorded text is SQL that DuckDB evaluates. DuckDB itself can reach
+nothing outside (:mod:`everview.sql.settings`); here such a text is an error that names the view, not a different
+answer.
 
-A definition is checked when it is first used, not when the catalog is read, which may hold ten thousand of them.
+A definition is checked when it is first used, not when the catalog is read, which may contain ten thousand of them.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from everview.sql.words import refuse_foreign
 
 
 def refuse_tampered(one: Derived, definitions: Definitions, names: Namespace) -> None:
-    """Raise where DuckDB is not to be asked what is recorded of a view or a named query, which reads these names."""
+    """Raise if DuckDB must not evaluate the recorded text of a view or a named query, which reads these names."""
     if isinstance(one, IndexDefinition):
         return
     words = "" if isinstance(one, NamedQuery) else one.words
     known = (one.id, one.sql, words)
     if known in definitions.accepted:
         return
-    definitions.accepted.add(known)  # before it is checked: it may have been made to read itself
+    definitions.accepted.add(known)  # before the check: the text may have been changed to read itself
     try:
         with as_recorded(one):
             verbatim = isinstance(one, ViewDefinition) and one.verbatim
             for text in filter(is_one_query, (one.sql, words)):
                 refuse_foreign(text, names, allow_volatile=isinstance(one, NamedQuery))
             if verbatim and not is_one_query(words):
-                raise SqlRefusedError("DuckDB does not read a query in its words")
+                raise SqlRefusedError("DuckDB does not parse its text as a query")
             if not verbatim and not is_one_query(one.sql):
                 recorded_query(one.sql)
     except BaseException:
@@ -51,8 +51,8 @@ def refuse_tampered(one: Derived, definitions: Definitions, names: Namespace) ->
 
 
 def is_one_query(text: str) -> bool:
-    """Whether DuckDB reads exactly one SELECT in a text. In one in which it does not there may be words of
-    Everview's own, or the end of the statement that it is put into: it is not to be asked as it stands."""
+    """Whether DuckDB parses a text as exactly one SELECT. Any other text may contain Everview's own syntax, or
+    end the statement that it is put into: DuckDB must not evaluate it unchanged."""
     return bool(text) and parse_tree(text) is not None
 
 
@@ -66,12 +66,12 @@ def recorded_query(sql: str) -> exp.Expr:
 
 @contextmanager
 def as_recorded(one: Derived) -> Iterator[None]:
-    """What is wrong with a recorded definition is damage, whatever it would be in a statement."""
+    """An error in a recorded definition is damage, whatever it would be in a statement."""
     try:
         yield
     except DefinitionError as error:
         raise DamagedEntryError(
             f"the recorded definition of {one.kind} {one.name} cannot be used",
-            detail=f"CREATE would not take it: {error.message}",
+            detail=f"CREATE would not accept it: {error.message}",
             hint=f"drop {one.name} and create it again, or restore the store from a backup",
         ) from error

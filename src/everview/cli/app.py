@@ -1,7 +1,7 @@
 """The ``everview`` command.
 
-The commands are the functions of the list below, and everything a command needs is
-imported when it is called, so that ``--help`` is there at once.
+The commands are the functions of the list below. A command imports what it needs when
+it is called, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def everything(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is, and end.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """SQL views of key-value tables, kept up to date."""
@@ -86,7 +86,7 @@ def main() -> None:
     code = _called()
     failure = flush_output()
     if failure is not None and code == 0:
-        if failure.errno != errno.EPIPE:  # the reader has closed it
+        if failure.errno != errno.EPIPE:  # the reader has closed the pipe
             show_error(_unprinted(failure))
         code = FAILED
     sys.exit(code)
@@ -108,6 +108,6 @@ def _called() -> int | str | None:
 
 
 def _unprinted(error: OSError) -> EverviewError:
-    """What the operating system refused: files that are named were opened by a command, else it was printing."""
+    """The error of a system call: with a file name it comes from a command's file, else from printing."""
     what = "standard output" if error.filename is None else str(error.filename)
     return InputError(f"{what} cannot be used", detail=error.strerror or str(error))

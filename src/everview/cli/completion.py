@@ -1,7 +1,7 @@
-"""What a word in the shell may become.
+"""Completion of words in the shell.
 
-Where only a table or view can stand their names are offered, behind a name and a dot its columns,
-and elsewhere the columns of all that the statement names, the names themselves, and keywords.
+In a place for a table or view, their names are offered; after a name and a dot, its columns; elsewhere the
+columns of all tables and views in the statement, the names themselves, and keywords.
 
     >>> known = Known({"orders": ("id", "amount"), "Old Orders": ("id",)}, ("by_day",))
     >>> candidates("SELECT * FROM o", "o", known)
@@ -39,7 +39,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[a-z_]+)?")
 
 @dataclass(frozen=True)
 class Known:
-    """What there is to name."""
+    """The names that completion knows."""
 
     relations: Mapping[str, tuple[str, ...]]
     """Tables and views, with their columns."""
@@ -47,8 +47,8 @@ class Known:
 
 
 def candidates(before: str, word: str, known: Known, text: str | None = None) -> list[str]:
-    """What a word may become that ends the text before the cursor; ``text`` is the whole statement, with
-    what stands behind the cursor."""
+    """The completions of the word that ends the text before the cursor; ``text`` is the whole statement,
+    including the part after the cursor."""
     start = before[: len(before) - len(word)]
     if word.startswith("\\"):
         return [one for one in COMMANDS if one.startswith(word)]
@@ -69,7 +69,7 @@ def candidates(before: str, word: str, known: Known, text: str | None = None) ->
 
 
 def _named(text: str, known: Known) -> dict[str, tuple[str, ...]]:
-    """The tables and views that a text names, and what it calls them, with their columns."""
+    """The tables and views in a text, by name and alias, with their columns."""
     relations = {name.lower(): columns for name, columns in known.relations.items()}
     words = [(quoted or plain).replace('""', '"') for quoted, plain in _WORD.findall(text)]
     found: dict[str, tuple[str, ...]] = {}
@@ -89,7 +89,7 @@ def _matching(word: str, names: Iterable[str]) -> list[str]:
 
 
 def written(name: str) -> str:
-    """A name as a statement writes it: in quotes where it needs them."""
+    """A name as a statement writes it: in quotes if it needs them."""
     if _PLAIN.fullmatch(name) and name.upper() not in KEYWORDS:
         return name
     return '"' + name.replace('"', '""') + '"'

@@ -1,7 +1,7 @@
-"""Where commands print.
+"""The output of commands.
 
-What was asked for goes to standard output, what went wrong and what a user should know
-beside it to standard error, in colours and with a bar for what takes a while where that is a terminal.
+Results go to standard output, errors and notices to standard error. On a terminal they have colours, and
+long work has a progress bar.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def show_error(error: EverviewError) -> None:
 
 @contextlib.contextmanager
 def bar(title: str, total: int | None) -> Iterator[Advance]:
-    """A bar that is gone at the end."""
+    """A progress bar that disappears at the end."""
     if not sys.stderr.isatty():
         yield lambda done, rows: None
         return

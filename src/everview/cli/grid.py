@@ -1,9 +1,9 @@
 """Rows of a result as a table that fits the terminal.
 
-What does not fit is left out, and said to be left out.
+The table leaves out what does not fit, and a line below it lists what is missing.
 
-Columns give up width before any of them goes: texts down to a few characters, each cut value ending in "…";
-then the last columns go. Numbers are shown whole or not at all. Below the table stands what is missing::
+Columns are narrowed before any is left out: texts down to a few characters, each cut value ending in "…";
+then the last columns are left out. Numbers are never cut::
 
     id  name        note
     ──────────────────────────────
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROWS = 1000
 """Rows that are shown at most."""
 NARROW = 8
-"""Characters that a text is cut to before a column goes."""
+"""Characters that a text is cut to before a column is left out."""
 _GAP = 3
 _EDGES = 2
 _NAMED = 5
@@ -38,7 +38,7 @@ _NAMED = 5
 
 @dataclass
 class Drawn:
-    """What of a result is in a table, and what is not."""
+    """The part of a result that is in a table, and what is missing."""
 
     rows: int = 0
     more: bool = False
@@ -49,7 +49,7 @@ class Drawn:
     """Whether a value is shown in part."""
 
     def missing(self) -> str:
-        """What is not shown, in words; nothing where all is."""
+        """A description of what is not shown; empty if nothing is missing."""
         parts = []
         if self.hidden:
             named = ", ".join(self.hidden[:_NAMED]) + (", …" if len(self.hidden) > _NAMED else "")
@@ -142,7 +142,7 @@ def _is_number(column: ResultColumn) -> bool:
 
 
 def _is_prose(columns: Sequence[ResultColumn]) -> bool:
-    """Texts of several lines stay as they are: plans, statements."""
+    """Texts of several lines are printed unchanged: plans, statements."""
     from everview.change.types import Kind
 
     return len(columns) == 1 and columns[0].type.kind is Kind.VARCHAR
@@ -154,7 +154,7 @@ def shown(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """A text in which nothing steers the terminal: control characters are shown as pictures of themselves."""
+    """A text without control characters, which are replaced by their printable symbols."""
     if text.isprintable():
         return text
     return "".join(

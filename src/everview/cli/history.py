@@ -1,7 +1,7 @@
-"""What was typed into the shell, for the next time.
+"""The history of the shell.
 
-The last statements are kept in a file that only its user reads, and shells that are open at the
-same time add to it one after the other.
+The last statements are kept in a file that only its user can read. Shells that are open at the
+same time append to it one after the other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEPT = 1000
 
 
 def history_file() -> Path:
-    """In the user's directory for what programs remember."""
+    """The file, in the user's directory for program state."""
     home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(home) / "everview" / "sql_history"
 
@@ -45,7 +45,7 @@ class History:
         self._added += len(lines)
 
     def save(self) -> None:
-        """Add what is new to the file, and cut the file to what is kept."""
+        """Append new lines to the file, and cut the file to its last lines."""
         if not self._added:
             return
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ class History:
             self._cut(self._file.resolve())
 
     def _cut(self, file: Path) -> None:
-        """Leave the last lines only, in a new file in the place of the old."""
+        """Keep only the last lines, in a new file that replaces the old one."""
         descriptor, partial = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
         os.close(descriptor)
         try:

@@ -1,10 +1,9 @@
 """``everview status --watch``: the status as it changes.
 
-The status is redrawn each second on a screen of its own, and the terminal is as it was when
-that ends.
+The status is redrawn each second on a screen of its own. At the end the terminal is restored.
 
-What does not fit the screen is counted: views that are being built, that lack rows, or that change most come
-first.
+Views that are being built, that lack rows, or that change most come first; views that do not fit the screen
+are counted.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from everview.client.status import BuildState, GroupState, Status, ViewState
 
 EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two updates."""
 _WIDE = 100
 """Columns of a terminal that shows all figures of views."""
 _HEAD = 2
@@ -110,7 +109,7 @@ def _builds(builds: tuple[BuildState, ...]) -> Table:
 
 
 def _views(found: Status, wide: bool, most: int) -> Table:
-    """At most so many rows; on a wide screen also what came and went since a view is there."""
+    """At most so many rows; on a wide screen also the rows inserted, updated and deleted since a view was created."""
     totals = ("came", "changed", "went") if wide else ()
     table = _table("view", "kind", "group", "state", "fresh", "changes", *totals, "quarantined")
     views = [(group, view) for group in found.groups for view in group.views]
@@ -137,7 +136,7 @@ def _order(view: ViewState) -> tuple[bool, bool, float, str]:
 
 
 def _freshness(group: GroupState, view: ViewState) -> Text:
-    """How old what the view does not show yet is."""
+    """The age of the oldest write that the view does not reflect."""
     if view.status != "live":
         return Text("not yet", "yellow")
     return Text("up to date", "green") if not group.lag else Text(f"{group.behind:.1f} s behind", "yellow")

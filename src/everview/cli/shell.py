@@ -12,7 +12,7 @@ shown and timed before the next prompt.
 
     1 row, 3.4 ms
 
-Editing, history and completion are those of readline, which Python brings along.
+Editing, history and completion are those of readline, which is part of Python.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ class Shell:
     # -------------------------------------------------------------- reading lines
 
     def run(self) -> None:
-        """Until Ctrl-D or \\q."""
+        """Read and execute statements until Ctrl-D or \\q."""
         definitions = self._db.catalog.definitions()
         there = f"{counted(len(definitions.tables()), 'table')}, {counted(len(definitions.views()), 'view')}"
         self._out.print(f"everview {everview.__version__}, {self._name}: {there}; \\? for help")
         with self._remembering() as remember:
             while True:
-                with contextlib.suppress(KeyboardInterrupt):  # one that comes between two steps
+                with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C between two steps
                     entered = self._entered()
                     if entered is None or entered == "\\q":
                         return
@@ -88,7 +88,7 @@ class Shell:
                     self._guarded(self._command if entered.startswith("\\") else self._execute, entered)
 
     def _entered(self) -> str | None:
-        """The next statement, with its semicolon, or command; None: there is none."""
+        """The next statement, with its semicolon, or command; None at the end of the input."""
         self._typed = []
         while True:
             prompt = f"{self._name}> " if not self._typed else "-> ".rjust(len(self._name) + 2)
@@ -199,7 +199,7 @@ class Shell:
 
     @contextlib.contextmanager
     def _remembering(self) -> Iterator[Callable[[str], None]]:
-        """History and completion, where Python was built with readline; gives what remembers an entry."""
+        """Set up history and completion, if Python has readline; yields the function that records an entry."""
         try:
             import readline
         except ImportError:
@@ -220,7 +220,7 @@ class Shell:
                     console(sys.stderr).print(f"the history is not kept: {error}", style="dim")
 
     def _lines(self, entered: str) -> Sequence[str]:
-        """An entry in one line where that means the same, else in its own."""
+        """An entry in one line if that does not change its meaning, else unchanged."""
         lines = entered.split("\n")
         joined = " ".join(line.strip() for line in lines)
         if len(lines) == 1:

@@ -1,7 +1,7 @@
 """Standard input, output and error as the command found them.
 
-A stream that is closed when the command starts is not mistaken for a file that it opens later, and
-what cannot be printed is an error in one line, never a traceback.
+A stream that is closed when the command starts is not mistaken for a file that it opens later. A failure
+to print is an error in one line, never a traceback.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def fill_closed_streams() -> None:
 
 
 def flush_output() -> OSError | None:
-    """Print what is still to be printed; why that failed. The interpreter does not try again when it ends."""
+    """Flush standard output; returns the error if that failed. The interpreter does not try again when it ends."""
     failure = None
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -42,13 +42,13 @@ def flush_output() -> OSError | None:
         except OSError as error:
             failure = failure or error
             _discard(stream.fileno())
-        except ValueError:  # it was closed
+        except ValueError:  # the stream was closed
             continue
     return failure
 
 
 def _discard(number: int) -> None:
-    """What is left goes nowhere."""
+    """Discard the remaining output."""
     with contextlib.suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, number)

@@ -186,7 +186,7 @@ class _Defaults:
         closed_at_exit(self)
 
     def was_idle(self) -> bool:
-        """Replace the lock in a forked child: another thread of the parent may have held it."""
+        """Whether the lock is free; renews it. Called in a forked child, where no other thread can release it."""
         free = self._lock.acquire(blocking=False)
         self._lock = threading.Lock()
         return free

@@ -1,7 +1,7 @@
 """The plan that describes a view's rows, for every epoch that can still be read.
 
 The plan of an epoch names the table of a view's rows. It stays the same until views
-join the view's group, so codecs made from it are cached by the plan's digest.
+join the view's group, so codecs made from it are cached with the plan.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The commands, one file each. What they need is imported when they are called."""
+"""The commands, one file each. A command imports what it needs when it is called."""

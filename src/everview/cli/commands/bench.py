@@ -1,7 +1,7 @@
 """``everview bench``: the benchmarks of a checkout.
 
-What ``python -m bench.NAME`` does, where the sources with the benchmarks are, or
-``python -m bench NAME`` where NAME is an experiment of the report.
+Runs ``python -m bench.NAME`` in a checkout of the sources, or ``python -m bench NAME``
+if NAME is an experiment of the report.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def bench(
         list[str] | None, typer.Argument(metavar="-- OPTIONS...", help="What it is called with.", show_default=False)
     ] = None,
 ) -> None:
-    """Run one of the benchmarks, which are part of the sources and not of what is installed.
+    """Run one of the benchmarks, which are part of the sources and not installed.
 
-    report runs all experiments of the report and writes it; the name of an experiment runs that one. Ends as
-    the benchmark does.
+    report runs all experiments of the report and writes it; the name of an experiment runs that one. The exit
+    code is that of the benchmark.
 
     [dim]Example:[/dim] everview bench report -- --quick
     """
@@ -59,7 +59,7 @@ def bench(
 
 
 def _checkout() -> Path | None:
-    """Where the benchmarks are: beside the sources, or in the working directory."""
+    """The directory of the benchmarks: beside the sources, or in the working directory."""
     for place in (Path(everview.__file__).parents[2], Path.cwd()):
         if (place / "bench" / "__init__.py").is_file() and (place / "src" / "everview").is_dir():
             return place
@@ -74,6 +74,6 @@ def _known(root: Path) -> list[str]:
 
 
 def _experiments(root: Path) -> list[str]:
-    """Experiments of the report, by what their files call them."""
+    """Experiments of the report, by their names in their files."""
     files = [file for place in ("figures", "others") for file in (root / "bench" / place).glob("*.py")]
     return sorted(name for file in files for name in _EXPERIMENT.findall(file.read_text("utf-8")))

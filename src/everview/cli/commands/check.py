@@ -1,7 +1,7 @@
 """``everview check``: is the store whole?
 
-Files, pages, entries, tables and views are read from one end to the other, each only if what it
-stands on is whole, and what is wrong is described in plain words.
+Files, pages, entries, tables and views are read completely, each only if the level below it is
+whole, and damage is described in plain words.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def check(
     path: Annotated[Path, typer.Argument(help="The directory of the store.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
-    """Read all of a store, and describe what is missing, damaged or does not belong together.
+    """Read all of a store, and report what is missing, damaged or inconsistent.
 
-    Other processes may use the store meanwhile. Whether views show the right rows is what everview verify says.
+    Other processes may use the store meanwhile. Use everview verify to check whether views show the right rows.
 
     Ends with 0 when the store is whole, 1 when it is not.
 
@@ -46,7 +46,7 @@ def check(
 
 
 def _look_inside(path: Path, found: Inspection) -> None:
-    """Pages and entries, then what the catalog says of them."""
+    """Pages and entries, then their agreement with the catalog."""
     from everview.store.embedded import EmbeddedStore
 
     with EmbeddedStore.open(path) as store:

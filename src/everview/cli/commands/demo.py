@@ -1,4 +1,4 @@
-"""``everview demo``: see it work, and see it survive.
+"""``everview demo``: views under load, and a crash.
 
 A shop with five views under a live writer, whose pipeline is killed and followed by another;
 the command fails if a single row is wrong at the end.
@@ -45,7 +45,7 @@ def demo(
     if path is None:
         own = Scratch(prefix=DEMO)
         place = own.path
-        os.environ["TMPDIR"] = str(place)  # of the processes that are started: they go when it goes
+        os.environ["TMPDIR"] = str(place)  # for the files of child processes: removed with it
     else:
         place = path.absolute()
         place.mkdir(parents=True, exist_ok=True)

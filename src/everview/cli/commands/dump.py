@@ -1,6 +1,6 @@
 """``everview dump``: a table, a view or the answer to a query into a file.
 
-All rows are of one snapshot, and a file is there when it is whole, not before
+All rows are of one snapshot, and the file appears only when it is complete
 (:mod:`everview.cli.files.output`).
 """
 
@@ -40,13 +40,13 @@ def dump(
         str | None, typer.Option(metavar="SELECT...", help="Dump the rows of a query.", show_default=False)
     ] = None,
     form: Annotated[
-        Format | None, typer.Option("--format", help="What the file is to be.", show_default="by its name")
+        Format | None, typer.Option("--format", help="The format of the file.", show_default="by its name")
     ] = None,
     delimiter: Annotated[
         str | None,
-        typer.Option(metavar=";", help="What separates the fields of CSV.", show_default="a comma; a tab in .tsv"),
+        typer.Option(metavar=";", help="The separator of CSV fields.", show_default="a comma; a tab in .tsv"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="What was dumped as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Write all rows of a table, a view or a query to a file of Parquet, CSV or JSON Lines.
 
@@ -60,7 +60,7 @@ def dump(
     known = form or format_of(file)
     if known is None:
         raise typer.BadParameter(
-            f"the name of {file} has no ending that stands for a format: add --format parquet, csv or jsonl"
+            f"the name of {file} has no extension of a known format: add --format parquet, csv or jsonl"
         )
     if delimiter is not None and len(delimiter) != 1:
         raise typer.BadParameter("--delimiter is one character")
@@ -69,7 +69,7 @@ def dump(
     if to_output and known is Format.PARQUET:
         raise typer.BadParameter("Parquet is not written to standard output: give a file")
     if to_output and as_json:
-        raise typer.BadParameter("--json is printed where the rows go: choose one of it and -")
+        raise typer.BadParameter("--json and the rows would both go to standard output: choose one of --json and -")
     from everview.client.database import open as open_database
 
     began = time.monotonic()
@@ -85,7 +85,7 @@ def dump(
 
 
 def _rows(db: Database, snapshot: Snapshot, name: str, query: str | None) -> tuple[Result, int | None]:
-    """What is asked for, and how many rows that is where it is known."""
+    """The rows to dump, and their number if it is known."""
     from everview.catalog import NamedQuery, ViewDefinition
     from everview.catalog.names import unknown
     from everview.plan.expressions import quoted

@@ -1,6 +1,6 @@
-"""``everview explain``: what maintaining a view takes.
+"""``everview explain``: the plan that maintains a view.
 
-What EXPLAIN says of a query, or of a view that is there, as text, JSON or a picture.
+The output of EXPLAIN for a query or an existing view, as text, JSON or a picture.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def explain(
         Path | None, typer.Option("-o", "--output", help="A file for it.", show_default="standard output")
     ] = None,
 ) -> None:
-    """Show how a view is maintained, or how a query would be: its steps, what they remember, what they cost.
+    """Show how a view is maintained, or how a query would be: its steps, their state and their cost.
 
     [dim]Example:[/dim] everview explain ./shop "SELECT city, count(*) FROM customers GROUP BY city"
     """
@@ -56,7 +56,7 @@ def explain(
 
 
 def _statement(db: Database, what: str) -> str:
-    """What makes the view or index of that name, or the text itself."""
+    """The statement that defines the view or index of that name, or the text itself."""
     from everview.errors import DefinitionError
     from everview.plan.expressions import quoted
     from everview.store.contract import Table

@@ -1,6 +1,6 @@
-"""``everview init``: make a store.
+"""``everview init``: create a store.
 
-An empty or new directory becomes a store, and what is there already is left alone.
+An empty or new directory becomes a store; a directory with files is not changed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def init(
     before_images: Annotated[
         bool, typer.Option(help="Logs have before-images: subscriptions need them, and views are cheaper.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="What was made as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
-    """Make a store in a directory.
+    """Create a store in a directory.
 
-    Ends with 1 when the directory holds something already.
+    Ends with 1 when the directory is not empty.
 
     [dim]Example:[/dim] everview init ./shop
     """

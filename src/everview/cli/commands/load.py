@@ -1,7 +1,7 @@
 """``everview load``: rows of files into a table.
 
-Rows are put batch by batch, each batch is there as a whole or not at all, and a value that does not fit
-is reported with its file, row and column.
+Rows are put batch by batch, and each batch is atomic. A value that does not fit is reported with
+its file, row and column.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def load(
         typer.Argument(metavar="FILE", help="Files or patterns (*.csv); - is standard input.", show_default=False),
     ],
     form: Annotated[
-        Format | None, typer.Option("--format", help="What the files are.", show_default="by their names")
+        Format | None, typer.Option("--format", help="The format of the files.", show_default="by their names")
     ] = None,
     create: Annotated[
-        bool, typer.Option("--create", help="Make the table, and the store, where they are not there.")
+        bool, typer.Option("--create", help="Create the table, and the store, if they do not exist.")
     ] = False,
     key: Annotated[
         str | None, typer.Option(metavar="a,b", help="With --create: the columns of the key.", show_default="no key")
@@ -49,17 +49,17 @@ def load(
         typer.Option(metavar=";", help="What separates the fields of CSV.", show_default="a comma; a tab in .tsv"),
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Rows that take effect together.")] = BATCH,
-    as_json: Annotated[bool, typer.Option("--json", help="What was loaded as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Load rows of Parquet, CSV or JSON Lines into a table.
 
-    A row whose key is there already is changed: columns that the file does not have keep their values.
-    When a row does not fit, the batches before it are there, and its own is not.
+    A row whose key exists is changed: columns that the file does not have keep their values.
+    If a row does not fit, the batches before it are loaded, and its own batch is not.
 
     [dim]Example:[/dim] everview load ./shop orders orders.parquet --create --key id
     """
     if key is not None and not create:
-        raise typer.BadParameter("--key goes with --create: a table that is there has its key")
+        raise typer.BadParameter("--key goes with --create: an existing table has its key")
     if delimiter is not None and len(delimiter) != 1:
         raise typer.BadParameter("--delimiter is one character")
     files = [found for file in files for found in _matching(file)]
@@ -84,7 +84,7 @@ def load(
 
 
 def _matching(file: str) -> list[str]:
-    """The files that a pattern matches; what matches nothing is the name of a file."""
+    """The files that match a pattern; a pattern without matches is the name of a file."""
     if file == STREAM or Path(file).exists():
         return [file]
     place = Path(Path(file).anchor)
@@ -98,7 +98,7 @@ def _format(file: str, form: Format | None) -> Format:
             f"the name of {file} has no ending that stands for a format: add --format parquet, csv or jsonl"
         )
     if file == STREAM and found is Format.PARQUET:
-        raise typer.BadParameter("Parquet is read from its end: give a file, not standard input")
+        raise typer.BadParameter("Parquet cannot be read from standard input: give a file")
     if file != STREAM and not Path(file).is_file():
         raise typer.BadParameter(f"there is no file {file}")
     return found
@@ -135,7 +135,7 @@ def _create(db: Database, table: str, source: RowFile, key: str | None) -> None:
     if names and list(own) != names:
         assert isinstance(schema, Schema)
         has = f"the key ({', '.join(own)})" if own else "no key"
-        raise DuplicateObjectError(f"table {table} is there already, with {has}", hint="leave out --key")
+        raise DuplicateObjectError(f"table {table} exists already, with {has}", hint="leave out --key")
 
 
 def _types(file: str, source: RowFile, table: TableHandle) -> Mapping[str, Type]:
@@ -169,7 +169,7 @@ def _after(file: str, rows: Any) -> Iterator[None]:
 def _placed(
     db: Database, table: TableHandle, batch: FileRows, file: str, before: int, error: EverviewError
 ) -> EverviewError:
-    """An error about a batch with the row of the file, which is found by halving. Nothing that is tried is written."""
+    """Add the row of the file to an error about a batch. It is found by bisection, in batches that are not written."""
     if _refused(db, table, batch[:0]):
         error.message = f"{file}: {error.message}"
         return error

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 TAKEN = os.EX_TEMPFAIL
-"""75: another one runs."""
+"""75: another process maintains the store."""
 SERVERS = 2
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -46,7 +46,7 @@ def run(
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="A directory for what Spark remembers.", show_default="one that is removed at the end"),
+        typer.Option(help="A directory for Spark's checkpoint.", show_default="one that is removed at the end"),
     ] = None,
     wait: Annotated[
         str,
@@ -55,7 +55,7 @@ def run(
         ),
     ] = "0",
     local: Annotated[bool, typer.Option("--local", help="Without Spark, in this process.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="End when all that was written before is reflected.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="End when the views reflect all earlier writes.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every event and every epoch.")] = False,
 ) -> None:
     """Keep the views of a store up to date, until SIGTERM or Ctrl-C.
@@ -63,7 +63,8 @@ def run(
     The epoch under way is finished then; a second signal ends the command at once, and the next maintainer finishes
     the epoch.
 
-    Ends with 0 after a signal, 1 when it failed, 2 when the command is wrong, 75 when another one runs.
+    Ends with 0 after a signal, 1 when it failed, 2 when the command is wrong, 75 when another process maintains the
+    store.
 
     [dim]Example:[/dim] everview run ./shop --servers 4 --wait forever
     """

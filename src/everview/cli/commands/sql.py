@@ -1,7 +1,7 @@
 """``everview sql``: execute statements.
 
 The statements of a text or a file are executed one after another, and the rows of the last
-one are printed as a table, as JSON or as CSV; without any, a terminal becomes a shell.
+one are printed as a table, as JSON or as CSV; without statements, a terminal becomes a shell.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from everview.client.result import Result
 
 SHOWN = ROWS
-"""Rows of a table for people; a wider question is for JSON or CSV."""
+"""Rows of a printed table; use JSON or CSV for more."""
 
 
 def sql(
@@ -36,13 +36,13 @@ def sql(
     as_csv: Annotated[bool, typer.Option("--csv", help="CSV with a line of names.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Views reflect everything written before.")] = False,
     dialect: Annotated[
-        str | None, typer.Option(help="What the text is written in, such as postgres.", show_default="duckdb")
+        str | None, typer.Option(help="The SQL dialect of the text, such as postgres.", show_default="duckdb")
     ] = None,
-    create: Annotated[bool, typer.Option("--create", help="Make the store if the directory is new.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create the store if the directory is new.")] = False,
 ) -> None:
-    """Execute SQL statements, and print the rows of the last one. Without any, on a terminal: a shell for them.
+    """Execute SQL statements, and print the rows of the last one. Without statements, on a terminal: start a shell.
 
-    Ends with 1 when a statement fails: those before it have taken effect.
+    Ends with 1 when a statement fails; the statements before it have taken effect.
 
     [dim]Example:[/dim] everview sql ./shop -c "SELECT * FROM totals WHERE customer = 7"
     """

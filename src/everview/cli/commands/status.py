@@ -1,4 +1,4 @@
-"""``everview status``: how the views of a store are.
+"""``everview status``: the status of a store.
 
 The result of ``db.status()`` as tables for people, as a screen that follows it, or as JSON.
 """
@@ -25,7 +25,7 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Update it each second, until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
-    """Show how far all views are, what is being built, and who maintains them.
+    """Show the progress of all views and builds, and which process maintains the store.
 
     [dim]Example:[/dim] everview status ./shop --watch
     """

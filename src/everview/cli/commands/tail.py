@@ -1,7 +1,7 @@
 """``everview tail``: a view's changes as they commit.
 
-Each epoch's rows are printed as it is committed, those that went before those that came, and at
-the end stands the token with which to go on.
+Each epoch's rows are printed as it is committed, removed rows before added ones. The last line is
+the token with which to continue.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def tail(
     path: Annotated[Path, typer.Argument(help="The directory of the store.", show_default=False)],
     view: Annotated[str, typer.Argument(help="The view.", show_default=False)],
     since: Annotated[
-        str | None, typer.Option(metavar="TOKEN", help="Go on where another tail ended.", show_default=False)
+        str | None, typer.Option(metavar="TOKEN", help="Continue where another tail ended.", show_default=False)
     ] = None,
-    from_now: Annotated[bool, typer.Option("--from-now", help="Without the rows that are there already.")] = False,
+    from_now: Annotated[bool, typer.Option("--from-now", help="Without the current rows.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object for every row, and one with the token after every epoch.")
     ] = False,
@@ -42,10 +42,10 @@ def tail(
         float | None, typer.Option(min=0, help="End when so many seconds bring no epoch.", show_default=False)
     ] = None,
 ) -> None:
-    """Print the rows that come to a view and go from it, epoch by epoch, until Ctrl-C.
+    """Print the rows that are added to a view and removed from it, epoch by epoch, until Ctrl-C.
 
-    It begins with the rows that are there. The token at the end goes on after the last epoch that was printed
-    whole: an epoch that --limit has cut comes again.
+    It starts with the current rows. The token at the end continues after the last epoch that was printed
+    completely: an epoch that --limit has cut is printed again.
 
     [dim]Example:[/dim] everview tail ./shop totals --from-now --json
     """
@@ -68,12 +68,12 @@ def _subscribed(view: ViewHandle, since: str | None, from_now: bool, timeout: fl
     try:
         return view.subscribe(since, snapshot=since is None and not from_now, timeout=timeout)
     except SnapshotExpiredError as error:
-        error.hint = "leave out --since to begin with all rows"
+        error.hint = "leave out --since to start with all rows"
         raise
 
 
 class Printing:
-    """Prints epochs, and knows where to go on."""
+    """Prints epochs, and the token with which to continue."""
 
     def __init__(self, as_json: bool, limit: int | None, token: str | None) -> None:
         self._as_json = as_json
@@ -111,7 +111,7 @@ class Printing:
         print(json.dumps({"token": self._token}), flush=True)
 
     def end(self) -> None:
-        """Say where to go on; where not even the first rows were printed whole, there is nowhere."""
+        """Print the token with which to continue; there is none if not even the first rows were printed completely."""
         if self._token is None or self._token == self._printed:
             return
         if self._as_json:
@@ -122,7 +122,7 @@ class Printing:
 
 @contextmanager
 def _waiting() -> Iterator[Callable[[Callable[[], ViewChange | None]], ViewChange | None]]:
-    """Gives what waits for a change, or for a signal. One that comes while an epoch is printed takes
+    """Yields a function that waits for a change or a signal. A signal that comes while an epoch is printed takes
     effect after it."""
     ended = waits = False
 

@@ -1,7 +1,7 @@
 """``everview verify``: are the views right?
 
-Every view is recomputed from the base tables while the store goes on, and what differs is
-named, for people or as JSON.
+Every view is recomputed from the base tables while the store is in use. Differences are
+printed, for people or as JSON.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def verify(
     master: Annotated[
         str | None, typer.Option(help="Where Spark runs, such as spark://host:7077.", show_default="two cores here")
     ] = None,
-    samples: Annotated[int, typer.Option(min=0, help="Rows of each kind that are named for each view.")] = 20,
+    samples: Annotated[int, typer.Option(min=0, help="Rows of each kind that are printed for each view.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
     """Recompute views from the base tables, and print missing, extra and differing rows.

@@ -5,11 +5,11 @@ watches them, kills the pipeline once, starts another, and recomputes all views 
 
 ::
 
-    shop.py       what is sold: three tables, five views of different kinds
+    shop.py       the shop: three tables, five views of different kinds
     writer.py     the process that writes
     children.py   processes that leave nothing behind
     ending.py     signals that end it at any point
-    story.py      what happens, in which order
-    screen.py     how it is shown: live in a terminal, line by line elsewhere
-    outcome.py    what has been shown, and whether it was right
+    story.py      the events, in their order
+    screen.py     the output: live in a terminal, line by line elsewhere
+    outcome.py    the results, and whether they were right
 """

@@ -26,7 +26,7 @@ TAIL = 2_000
 
 
 class Child:
-    """``python -m …`` as a process of its own; what it says goes to a file."""
+    """``python -m …`` as a process of its own; its output goes to a file."""
 
     def __init__(self, name: str, log: Path, *arguments: str) -> None:
         self.name = name
@@ -45,7 +45,7 @@ class Child:
         return self._process.pid
 
     def check(self) -> None:
-        """Raise where it has ended by itself."""
+        """Raise if it has ended by itself."""
         code = self._process.poll()
         if code is not None:
             raise self._ended(code)
@@ -59,14 +59,14 @@ class Child:
         )
 
     def crash(self, patience: float = 20.0) -> None:
-        """SIGKILL, which no process can catch; returns when what it had started is gone too."""
+        """SIGKILL, which no process can catch; returns when the processes that it started are gone too."""
         self._process.kill()
         self._process.wait()
         self._close()
         self._outlive(patience)
 
     def finish(self, number: int | None = None, patience: float = 60.0) -> None:
-        """End it: by a signal, or by closing its input. Raises where it does not end well."""
+        """End it: by a signal, or by closing its input. Raises if it ends with an error."""
         self._close()
         if number is not None:
             self._process.send_signal(number)
@@ -80,7 +80,7 @@ class Child:
             raise self._ended(code)
 
     def kill(self) -> None:
-        """At once, with everything that it started."""
+        """Kill it and all processes that it started."""
         self._close()
         self._process.kill()
         self._outlive(0)
@@ -91,7 +91,7 @@ class Child:
         self._process.stdin.close()
 
     def _outlive(self, patience: float) -> None:
-        """Return when nobody of its session is left; who is left after so many seconds is killed."""
+        """Return when no process of its session is left; those left after so many seconds are killed."""
         ends = time.monotonic() + patience
         while left := members(self.id):
             if time.monotonic() >= ends:

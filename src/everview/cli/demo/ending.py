@@ -1,7 +1,7 @@
 """Signals that end the demonstration at any point.
 
 The first signal is raised as an exception wherever the program is, except while a process is
-being started, which nobody would know of otherwise; later ones change nothing while processes are ended.
+being started, which would be unknown otherwise; later signals are ignored while processes are ended.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What has been shown, and whether it was right.
+"""The results of the demonstration, and whether they were right.
 
-Every view must be right against its recomputation, and every snapshot that was taken must have
-shown views that agree; anything else, and be it one row, fails the demonstration.
+Every view must equal its recomputation, and the views of every snapshot must agree; a single
+wrong row fails the demonstration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Crash:
     resumed: float
     """Seconds from the kill to the first commit of the next pipeline."""
     caught_up: float
-    """Seconds until everything was shown that had been written when the next pipeline was there."""
+    """Seconds until the views reflected everything written before the next pipeline started."""
     missed: int
     """Operations that were written meanwhile."""
 
@@ -42,13 +42,13 @@ class DemoOutcome:
     """The whole demonstration."""
 
     seconds: float
-    """From the writer's start until all it wrote was shown."""
+    """From the writer's start until the views reflected all its writes."""
     operations: int
     """Operations that the writer wrote while the pipeline ran."""
     epochs: int
     crash: Crash
     snapshots: int
-    """Snapshots that were taken while all of it went on."""
+    """Snapshots that were taken meanwhile."""
     disagreed: int
     """Those in which the views did not agree."""
     report: Report
@@ -64,12 +64,12 @@ def verified(db: Database) -> Report:
 
 
 def proven(report: Report) -> bool:
-    """Whether every view was recomputed and is right, row by row; what is undecided is not."""
+    """Whether every view was recomputed and is right, row by row; an undecided view is not."""
     return bool(report.views) and all(view.verdict is Verdict.RIGHT for view in report.views)
 
 
 def summary(outcome: DemoOutcome) -> Iterator[str]:
-    """The outcome in words."""
+    """The outcome as lines of text."""
     crash = outcome.crash
     rows = sum(view.rows for view in outcome.report.views)
     wrong = sum(view.differences for view in outcome.report.views)

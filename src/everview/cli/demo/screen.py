@@ -1,4 +1,4 @@
-"""How the demonstration is shown.
+"""The output of the demonstration.
 
 Events are lines that stay. The state of the views is a table that a terminal updates twice
 a second; without a terminal it is a line every few seconds.
@@ -25,12 +25,12 @@ from everview.cli.demo.shop import VIEWS
 from everview.client.status import GroupState
 
 EVERY = 2.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines without a terminal."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How everything is at one moment."""
+    """The state of the demonstration at one moment."""
 
     seconds: float
     phase: str
@@ -44,7 +44,7 @@ class Look:
 
 
 class Screen(AbstractContextManager["Screen"]):
-    """Where the demonstration is shown; plain lines unless there is a terminal."""
+    """The output of the demonstration; plain lines unless there is a terminal."""
 
     def __init__(self) -> None:
         self._console = console()
@@ -68,7 +68,7 @@ class Screen(AbstractContextManager["Screen"]):
         self._console.file.flush()
 
     def show(self, look: Look) -> None:
-        """How it is now."""
+        """The current state."""
         if self._live is not None:
             self._live.update(Group(*_picture(look)), refresh=True)
         elif time.monotonic() - self._shown >= EVERY:
@@ -77,7 +77,7 @@ class Screen(AbstractContextManager["Screen"]):
 
 
 def line(look: Look) -> str:
-    """A look in one line."""
+    """A state in one line."""
     rows = ", ".join(f"{name} {count:,}" for name, count in look.rows.items())
     group = look.group
     return (

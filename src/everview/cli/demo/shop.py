@@ -75,7 +75,7 @@ AGREEMENT = """SELECT (SELECT sum(spent) FROM spending) IS NOT DISTINCT FROM (SE
 
 CUSTOMERS = 400
 ORDERS = 4_000
-"""Orders that are there before the views are created."""
+"""Orders that exist before the views are created."""
 LOADED = 500
 """Orders of a batch while the shop is filled."""
 NAMES = ("Ada", "Ben", "Chiara", "Dev", "Elif", "Femi", "Greta", "Hugo", "Ines", "Jun")
@@ -84,7 +84,7 @@ PRODUCTS = tuple(f"{what} {size}" for what in ("tea", "cup", "pot", "tin", "spoo
 
 
 def lines_of(order: int) -> int:
-    """How many lines an order has: known from its number, so nobody has to remember it."""
+    """How many lines an order has: a function of its number, so it need not be stored."""
     return order % 4 + 1
 
 
@@ -99,7 +99,7 @@ class Clerk:
         self._customers = CUSTOMERS
 
     def fill(self) -> None:
-        """The shop as it is before anybody watches."""
+        """Fill the shop before the views are created."""
         self._db.table("customers").put_many([self._customer(id) for id in range(1, CUSTOMERS + 1)])
         for _ in range(ORDERS // LOADED):
             self._sell(LOADED)

@@ -1,11 +1,11 @@
-"""What happens in the demonstration, in which order.
+"""The events of the demonstration, in their order.
 
 The shop is filled and its views are created, a pipeline and a writer start, the pipeline is
 killed while an epoch is under way, another one finishes that epoch, the writer stops, and all views are
 recomputed.
 
-Everything that is shown is read from the store as any client reads it. The store is open to readers all the
-time, also while nobody maintains it.
+The demonstration reads the store as any client does. The store is open to readers all the time, also while
+no process maintains it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from everview.store.contract import Begun
 
 BEAT = 0.02
 LOOK = 0.5
-"""Seconds between two looks."""
+"""Seconds between two reads of the state."""
 PATIENCE = 600.0
-"""Seconds that anything may take; on two quiet cores it is some seconds."""
+"""The most seconds for any phase; on two quiet cores a phase takes some seconds."""
 SETTLED = 3
-"""Epochs that a pipeline has done before it is killed."""
+"""Epochs that a pipeline commits before it is killed."""
 LONGEST_HALF = 1.0
-"""Seconds that an epoch is left to work before the kill, at most."""
+"""The most seconds that an epoch works before the kill."""
 
 
 class Story:
@@ -57,7 +57,7 @@ class Story:
         self._disagreed = 0
 
     def play(self) -> DemoOutcome:
-        """All of it. However it ends, no process is left."""
+        """Run all of it. No process is left, however it ends."""
         with open_database(self._place / STORE) as db, ExitStack() as held:
             held.callback(self._kill_all)
             self._db = db
@@ -169,7 +169,7 @@ class Story:
         self._until(phase, lambda: time.monotonic() - self._began >= seconds and self._epoch() >= epoch)
 
     def _until(self, phase: str, reached: Callable[[], bool], beat: float = BEAT) -> None:
-        """Watch until something is so, for as long as everybody lives."""
+        """Watch until a condition holds; raise if a process dies."""
         ends = time.monotonic() + max(PATIENCE, self._seconds)
         while not reached():
             for child in self._children.values():

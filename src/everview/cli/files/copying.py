@@ -112,7 +112,7 @@ def _compressed(stream: IO[bytes], compression: str | None) -> Iterator[IO[bytes
 
 @contextmanager
 def _emptied_into(stream: IO[bytes]) -> Iterator[str]:
-    """The name of a pipe whose bytes go to a stream. What writes to it must be closed when the block ends."""
+    """The name of a pipe whose bytes go to a stream. The writer must be closed when the block ends."""
     source, target = os.pipe()
     errors: list[Exception] = []
 
@@ -128,7 +128,7 @@ def _emptied_into(stream: IO[bytes]) -> Iterator[str]:
     try:
         yield f"/dev/fd/{target}"
     except duckdb.Error:
-        if not errors:  # else what writes has met a pipe that is closed
+        if not errors:  # otherwise the writer has met a closed pipe
             raise
     finally:
         os.close(target)

@@ -1,7 +1,7 @@
 """CSV files, as DuckDB reads them.
 
 An empty field is null and a quoted empty one the empty text, everything else is the text of a
-value, and what is not the text of a value is an error that names its row and column.
+value, and any other text is an error that names its row and column.
 
 DuckDB splits the file into texts, and the texts become values in a second step: DuckDB alone would round a number that
 does not fit (``4.6`` is no BIGINT here, ``1.005`` no DECIMAL(10,2)), and would read ``007`` as a number where
@@ -66,7 +66,7 @@ class CsvRows:
     def __init__(self, file: str, delimiter: str) -> None:
         self._delimiter = delimiter
         self._lines = 0
-        """Lines that DuckDB does not read."""
+        """Lines that are read here, not by DuckDB."""
         if file == STREAM:
             self._name, self.size = "standard input", None
             self._path = f"/dev/fd/{sys.stdin.fileno()}"
@@ -84,7 +84,7 @@ class CsvRows:
         self._texts = self._opened()
         self._sample: list[pa.Table] = []
         self._row = 0
-        """Rows that were given away."""
+        """Rows that were returned."""
         self._done = 0
 
     def _header(self, stream: IO[bytes] | io.FileIO) -> tuple[tuple[str, ...], int]:
@@ -203,7 +203,7 @@ def _guessed(texts: pa.ChunkedArray) -> Type:
 
 
 def _read(connection: duckdb.DuckDBPyConnection, texts: pa.Table, kinds: Sequence[Type]) -> pa.Table:
-    """Texts as values; null where one cannot be read."""
+    """Texts as values; null if one cannot be read."""
     values = ", ".join(_cast(name, kind) for name, kind in zip(texts.column_names, kinds, strict=True))
     connection.register("texts", texts)
     try:
@@ -223,7 +223,7 @@ def _cast(name: str, kind: Type) -> str:
 
 
 def quotable(kind: Type) -> Type:
-    """The type with text in place of JSON: inside of nested values DuckDB quotes texts, and JSON not."""
+    """The type with VARCHAR in place of JSON: inside nested values DuckDB quotes texts, but not JSON."""
     if kind.kind is Kind.JSON:
         return VARCHAR
     return replace(kind, children=tuple((name, quotable(child)) for name, child in kind.children))

@@ -1,7 +1,7 @@
 """JSON Lines: an object in each line, by the names of the columns.
 
-A line is a row, of which columns that are not named keep their values; how values look in
-JSON is said in :mod:`everview.cli.files.json_values`.
+A line is a row; columns that are not named keep their values. :mod:`everview.cli.files.json_values`
+describes the values in JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DECODER = json.JSONDecoder(parse_float=Decimal)
 
 
 class JsonRows:
-    """Rows of a file of JSON objects, one in a line. Empty lines are passed over."""
+    """Rows of a file of JSON objects, one in a line. Empty lines are ignored."""
 
     def __init__(self, file: str) -> None:
         self._bytes = ByteStream(file)

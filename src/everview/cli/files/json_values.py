@@ -1,6 +1,6 @@
 """Values of our types in JSON.
 
-What JSON has is itself, and what it has not is text, or a list of parts.
+Values that JSON has are written as such, others as text or as a list of parts.
 
 | type | in JSON |
 |---|---|
@@ -12,9 +12,9 @@ What JSON has is itself, and what it has not is text, or a list of parts.
 | INTERVAL | ``[months, days, nanoseconds]`` |
 | BIT, ENUM | text |
 | BIGNUM | text, so that nothing is rounded; integers are read too |
-| UUID, JSON | text; a value that is no text is read as the JSON it is |
+| UUID, JSON | text; a value that is not text is read as JSON |
 | lists, arrays and tuples, structs | lists, objects |
-| maps | objects, their keys as text; lists of pairs where keys are nested |
+| maps | objects, their keys as text; lists of pairs if keys are nested |
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ Read: TypeAlias = Callable[[Any], Any]
 
 
 def read(kind: Type) -> Read:
-    """What turns JSON into values of a type that a table then checks; it raises ValueError, TypeError or
-    LookupError where it cannot."""
+    """The conversion from JSON to values of a type, which a table then checks; it raises ValueError, TypeError or
+    LookupError if it fails."""
     if kind.kind is Kind.TUPLE:
         parts = [read(child) for _, child in kind.children]
         return lambda value: (
@@ -152,7 +152,7 @@ _SCALARS: dict[Kind, Read] = {
 
 
 def json_expression(value: str, kind: Type, depth: int = 0) -> str:
-    """SQL for what DuckDB writes as the JSON of a value. ``depth`` is how many lists it stands in."""
+    """SQL for the JSON that DuckDB writes for a value. ``depth`` is the number of enclosing lists."""
     if kind.kind in _AS_THEY_ARE:
         return value
     if kind.kind in FLOATS:
@@ -198,8 +198,8 @@ _MOMENTS = {Kind.TIMESTAMP, Kind.TIMESTAMP_S, Kind.TIMESTAMP_MS, Kind.TIMESTAMP_
 
 
 def guessed(values: Sequence[Any]) -> Type:
-    """A type for these values of JSON: what all of them are, else JSON; text where all are null. Raises
-    ValueError where texts stand beside others: in a JSON column a text is JSON, and these are not."""
+    """A type for these values of JSON: the type of all of them, else JSON; VARCHAR if all are null. Raises
+    ValueError if there are texts and other values: in a JSON column a text is JSON, and these are not."""
     seen = [value for value in values if value is not None]
     kinds = {type(value) for value in seen}
     if not kinds or kinds == {str}:

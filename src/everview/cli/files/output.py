@@ -1,14 +1,14 @@
 """Files that commands write.
 
-A file has its name when it is whole and not before, and what is no file (a pipe, a device, a
-descriptor of this process) is written into as it is.
+A file gets its name only when it is complete. A pipe, a device or a descriptor of this process is written
+directly.
 
-| what has the name | what happens |
+| the name is that of | result |
 |---|---|
-| nothing, or a file | a partial file beside it is written, and takes the name in the end |
+| nothing, or a file | a partial file beside it is written, and takes the name at the end |
 | a symbolic link | the same with what it points to; the link stays |
 | a link in a shared directory (``/tmp``) that someone else has planted there | it is refused |
-| a pipe, a device, a socket | it is opened and written into |
+| a pipe, a device, a socket | it is opened and written |
 | ``/dev/stdout``, ``/dev/fd/3`` | the open descriptor itself is written to, at its own position |
 
 The partial file can be read by its user alone, its name cannot be guessed, and it is gone after a failure or a
@@ -37,12 +37,12 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
 _DESCRIPTOR = re.compile(r"/proc/(\d+)/fd/(\d+)")
 _LINKS = 40
-"""Links that are followed one after another, as Linux does."""
+"""The most links that are followed one after another, as in Linux."""
 _ATTEMPTS = 100
 
 
 def is_standard_output(file: str) -> bool:
-    """Whether a name is one of standard output's."""
+    """Whether a name means standard output."""
     if file == STREAM:
         return True
     try:
@@ -53,7 +53,7 @@ def is_standard_output(file: str) -> bool:
 
 @contextmanager
 def written(file: str) -> Iterator[tuple[IO[bytes], str]]:
-    """A stream for the bytes of a file, and the name of what is written where that is another one."""
+    """A stream for the bytes of a file, and the name of the written file if that is another one."""
     if is_standard_output(file):
         yield sys.stdout.buffer, STREAM
         sys.stdout.buffer.flush()
@@ -72,7 +72,7 @@ def written(file: str) -> Iterator[tuple[IO[bytes], str]]:
 
 
 def _followed(path: Path) -> Path:
-    """What a name stands for: links are followed, up to the descriptor of a process."""
+    """The target of a name: links are followed, up to the descriptor of a process."""
     for _ in range(_LINKS):
         path = path.parent.resolve() / path.name if path.name else path.resolve()
         if _descriptor(path) is not None or not path.is_symlink():
@@ -104,7 +104,7 @@ def _status(path: Path) -> os.stat_result | None:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """Something that is no file, to be written into."""
+    """A target that is not a file, written directly."""
     number = _descriptor(path)
     if number is not None:
         return os.fdopen(os.dup(number), "wb")
@@ -116,7 +116,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 @contextmanager
 def _whole(final: Path, before: os.stat_result | None) -> Iterator[IO[bytes]]:
-    """A file that takes its name when all of it is written and stored."""
+    """A file that takes its name when it is complete and on disk."""
     with _ended_by_signals():
         stream, partial = _partial(final.parent)
         try:
@@ -143,7 +143,7 @@ def _partial(folder: Path) -> tuple[IO[bytes], Path]:
 
 
 def _usual_mode() -> int:
-    """That of a new file of this process."""
+    """The permissions of a new file of this process."""
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask
@@ -151,8 +151,8 @@ def _usual_mode() -> int:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Signals that end the process do so by an exception, so that the partial file goes too. DuckDB, where it is
-    interrupted, raises one of its own in its place."""
+    """A signal that ends the process raises an exception, so that the partial file is removed. DuckDB raises an
+    exception of its own if it is interrupted."""
     came: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:

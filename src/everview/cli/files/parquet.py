@@ -1,7 +1,7 @@
 """Parquet: every value of every type, and the types themselves.
 
-Values stand in the file in types that other readers of Parquet know, and the file's metadata
-holds the SQL types, so that a table made of it has the same ones.
+Values are stored in types that other readers of Parquet know, and the file's metadata contains
+the SQL types, so that a table created from the file has the same types.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ GROUP = 100_000
 GROUP_BYTES = 128 << 20
 """Bytes that make a row group of fewer rows."""
 _TYPES = b"everview:types"
-"""Where the metadata of a file holds the SQL types of its columns."""
+"""The metadata key of the SQL types of a file's columns."""
 
 
 def _digits(array: pa.Array, sql: Type) -> pa.Array:
@@ -42,7 +42,7 @@ _IN_FILES = Rewrite(
 
 
 class ParquetRows:
-    """Rows of a Parquet file, as many at a time as are asked for."""
+    """Rows of a Parquet file, in batches of the requested size."""
 
     def __init__(self, file: str) -> None:
         self._name = file
@@ -60,7 +60,7 @@ class ParquetRows:
         return {field.name: recorded.get(field.name) or sql_type(field.type) for field in self._schema}
 
     def _recorded(self) -> dict[str, Type]:
-        """The types that the metadata holds; a file of another program has none."""
+        """The types in the metadata; a file of another program has none."""
         try:
             held = json.loads((self._schema.metadata or {}).get(_TYPES, b"{}"))
             return {name: parse_type(text) for name, text in held.items()}

@@ -1,12 +1,12 @@
 """Types in Parquet files.
 
-A column gets the smallest SQL type that takes every value of its Arrow type when its table is made.
+A column gets the smallest SQL type that contains every value of its Arrow type.
 
     >>> sql_type(pa.list_(pa.decimal128(9, 2)))
     Type('DECIMAL(9,2)[]')
 
 Parquet has no type for months, days and nanoseconds, so there an interval is a struct of the
-three, under a name by which it is known again, however deep it stands in lists, structs and maps.
+three, under a name by which it is recognized at any depth of lists, structs and maps.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _from_parts(array: pa.Array) -> pa.Array:
 
 
 def _replaced(array: pa.Array, old: pa.DataType, new: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    """The column with every part of one type replaced; the same column where there is none."""
+    """The column with every part of one type replaced; the same column if there is none."""
     arrow = array.type
     if arrow == old:
         return new(array)
