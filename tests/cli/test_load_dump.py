@@ -357,7 +357,7 @@ def test_a_table_that_is_there_keeps_its_key(call: Call, shop: everview.Database
     (tmp_path / "a.csv").write_text("id\n9\n", "utf-8")
     assert call("load", store, "orders", tmp_path / "a.csv", "--create", "--key", "id").code == 0
     said = call("load", store, "orders", tmp_path / "a.csv", "--create", "--key", "customer")
-    assert said.code == 1 and "is there already, with the key (id)" in said.err
+    assert said.code == 1 and "exists already, with the key (id)" in said.err
     assert call("load", store, "totals", tmp_path / "a.csv").code == 1
 
 

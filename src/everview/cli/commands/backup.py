@@ -23,7 +23,8 @@ def backup(
     """Copy a store while it is in use, into a new directory.
 
     The copy contains everything that was acknowledged before the command began, in all tables and views. It is a
-    store: to restore it, open it, or a copy of it. Nothing is overwritten; if the command fails, the target does not exist.
+    store: to restore it, open it, or a copy of it. Nothing is overwritten; if the command fails, the target does not
+    exist.
 
     [dim]Example:[/dim] everview backup ./shop /backups/shop-2026-11-16
     """
