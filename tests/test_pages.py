@@ -126,7 +126,7 @@ def has_attribute(name: str) -> bool:
 
 
 def test_all_pages_are_listed() -> None:
-    listed = re.findall(r"\]\((\w+\.md)\)", page("README.md"))
+    listed = re.findall(r"\]\(([\w-]+\.md)\)", page("README.md"))
     assert sorted(listed) == sorted(one.name for one in PAGES if one.name != "README.md")
 
 

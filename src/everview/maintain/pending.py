@@ -123,7 +123,7 @@ class Pending:
             raise DefinitionError(
                 f"earlier rows of view {view} cannot be computed",
                 detail="the logs of this store have no before-images",
-                hint="make the store with before_images=True",
+                hint="create the store with before_images=True",
             )
         commit = snapshot.committed(group)
         with self._lock:

@@ -189,7 +189,7 @@ class EverviewReader(DataSourceReader):
             raise SnapshotExpiredError(
                 f"{self._name} cannot be read at {frontier} any more",
                 detail="the logs of this store have no before-images",
-                hint="make the store with before_images=True, or read while no client writes",
+                hint="create the store with before_images=True, or read while no client writes",
             )
         return frontier
 
