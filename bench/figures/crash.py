@@ -25,7 +25,7 @@ import everview
 from bench.beside import await_shown, await_started, service
 from bench.epochs import wrong
 from bench.processes import family
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.rows import Missing, number, numbers, row_of, seconds
 from bench.workloads.filled import filled
 from bench.workloads.paced import PacedWriter, Written
@@ -246,7 +246,7 @@ def _series(struck: Sequence[Struck], written: Written, commits: Sequence[Commit
 # ------------------------------------------------------------------ what to say
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     said = []
     for sentence in (_crash, _signatures):
         with suppress(Missing):
@@ -254,9 +254,9 @@ def told(rows: Sequence[Row]) -> list[Said]:
     return said
 
 
-def _crash(rows: Sequence[Row]) -> Said:
+def _crash(rows: Sequence[Row]) -> Comparison:
     calm, one, every, driver = (row_of(rows, event=event) for event in (NOTHING, ONE_WORKER, ALL_WORKERS, DRIVER))
-    return Said(
+    return Comparison(
         "003, Figure 14",
         "one view manager that crashes makes maintenance slower: its log is replayed, and the others take its load; "
         "further ones of other region servers hardly matter, and the more managers there are the less one matters",
@@ -275,10 +275,10 @@ def _after(row: Row) -> str:
     return f"after {seconds(late)}" if late else "at once"
 
 
-def _signatures(rows: Sequence[Row]) -> Said:
+def _signatures(rows: Sequence[Row]) -> Comparison:
     row = row_of(rows, event=NOTHING)
     share = 100 * number(row, "commit") / number(row, "epoch")
-    return Said(
+    return Comparison(
         "002, Figures 5 and 6",
         "update signatures, which keep updates from being applied twice after a failure, cost about 9 % of the "
         "throughput",
@@ -366,7 +366,7 @@ EXPERIMENT = Experiment(
             where=lambda row: row.get("event") is not None,
         ),
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
     listed=lambda row: row.get("event") is not None,

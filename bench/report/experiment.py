@@ -65,7 +65,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Said:
+class Comparison:
     """A figure of a paper beside ours."""
 
     figure: str
@@ -90,7 +90,7 @@ class Experiment:
     measure: Callable[[Setting], Iterator[Found]]
     columns: dict[str, str]
     plots: tuple[Plot, ...] = ()
-    told: Callable[[Sequence[Row]], list[Said]] = lambda rows: []
+    comparisons: Callable[[Sequence[Row]], list[Comparison]] = lambda rows: []
     """Sentences about the papers' figures, made of rows that are right."""
     notes: Callable[[Sequence[Row]], list[str]] = lambda rows: []
     """What else to say: where we lose, and why."""

@@ -124,7 +124,7 @@ def _index(shown: Sequence[tuple[Experiment, Result]]) -> str:
     rows = []
     for experiment, result in shown:
         problems: list[str] = []  # the section tells them
-        for said in _made(experiment.told, result.right, problems) or []:
+        for said in _made(experiment.comparisons, result.right, problems) or []:
             rows.append((said.figure, f"[{experiment.title}](#{_anchor(experiment.title)})"))
     return (
         folded("Figures of the papers, and where they are", table(("figure", "section"), sorted(rows))) if rows else ""
@@ -139,7 +139,7 @@ def _headline(experiment: Experiment, result: Result) -> str:
         marks.append(f"**{result.wrong} of {len(result.found)} results wrong**")
     problems: list[str] = []  # the section tells them
     said = _made(experiment.headline, result.right, problems)
-    told = [] if said else _made(experiment.told, result.right, problems) or []
+    told = [] if said else _made(experiment.comparisons, result.right, problems) or []
     return "; ".join([*marks, *filter(None, [said, *(one.we for one in told[:1])])])
 
 
@@ -168,7 +168,7 @@ def _section(experiment: Experiment, result: Result, latest: Result, page: Page)
             parts.append(f"![{plot.title}](plots/{file})\n")
     parts.append(_figures(experiment, result))
     problems: list[str] = []
-    said = _made(experiment.told, result.right, problems)
+    said = _made(experiment.comparisons, result.right, problems)
     if said:
         rows = [(one.figure, one.they, one.we, one.why) for one in said]
         parts.append(table(("figure of a paper", "they saw", "we see", "why"), rows))

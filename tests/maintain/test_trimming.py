@@ -1,4 +1,4 @@
-"""Logs are trimmed up to what somebody needs; who comes too late is told what to do.
+"""Logs are trimmed up to what somebody needs; a reader that comes too late gets an error with what to do.
 
 Everything in this folder is maintained over logs that are trimmed as far as they can be, so that a build
 or a group that needed more would fail there.

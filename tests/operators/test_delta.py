@@ -117,7 +117,7 @@ def test_a_deleted_row_leaves_no_record(m: Maintained) -> None:
     m.check()
 
 
-def test_writes_that_change_nothing_are_neither_told_nor_kept(m: Maintained) -> None:
+def test_writes_that_change_nothing_are_neither_emitted_nor_kept(m: Maintained) -> None:
     row = {"k": 1, "j": "x", "a": 5, "c": float("nan"), "l": [1]}
     m.table("t").put(row)
     m.epoch()

@@ -83,12 +83,12 @@ def planned(schema: Schema, query: str) -> MaintenancePlan:
 
 
 class Replicated:
-    """A table whose log tells times, and the rows that the changes told so far leave."""
+    """A table whose log has times, and the rows that the changes so far leave."""
 
     def __init__(self, schema: Schema, query: str) -> None:
         self.plan = planned(schema, query)
-        told = {field.name for field in self.plan.steps[0].fields}
-        self.names = [name for name in schema.names if f"t.{name}" in told]
+        fields = {field.name for field in self.plan.steps[0].fields}
+        self.names = [name for name in schema.names if f"t.{name}" in fields]
         self.held = Held()
         self.rows: Counter[str] = Counter()
         self.known: dict[str, tuple[object, ...]] = {}
@@ -155,7 +155,7 @@ def delete(key: int, time: int) -> Write:
 
 
 def entries(writes: Sequence[Write], schema: Schema = SCHEMA) -> pa.Table:
-    """As a log tells them: a time for each column."""
+    """As entries of a log: a time for each column."""
     cells = [{name: (value, time) for name, value, time in write.cells} for write in writes]
     made: dict[str, pa.Array] = _keys([write.key for write in writes], schema)
     made[KIND] = pa.array([DELETE if write.gone and not write.cells else PUT for write in writes], pa.uint8())
@@ -168,7 +168,7 @@ def entries(writes: Sequence[Write], schema: Schema = SCHEMA) -> pa.Table:
 
 
 def short_entries(writes: Sequence[Write], schema: Schema = SCHEMA) -> pa.Table:
-    """As a log tells them: one time for the whole entry."""
+    """As entries of a log: one time for the whole entry."""
     cells = [{name: value for name, value, _ in write.cells} for write in writes]
     made = _keys([write.key for write in writes], schema)
     made[KIND] = pa.array([DELETE if write.gone is not None else PUT for write in writes], pa.uint8())
@@ -430,7 +430,7 @@ def test_deletions_are_forgotten_when_somebody_says_so(table: Replicated) -> Non
     assert table.there == [(2, 4, None), (3, 4, "p")]
 
 
-def test_a_table_tells_times_or_an_order(table: Replicated) -> None:
+def test_a_table_has_times_or_an_order(table: Replicated) -> None:
     timed = entries([put(1, 5, a=1)])
     ordered = short_entries([put(1, 5, a=1)]).drop_columns([TIME])
     ordered = ordered.append_column("__seq", pa.array([1], pa.uint64()))
@@ -461,7 +461,7 @@ def tickets() -> Replicated:
     return found
 
 
-def told(changes: pa.Table) -> list[tuple[object, ...]]:
+def weighted_rows(changes: pa.Table) -> list[tuple[object, ...]]:
     rows = [(row["t.assigned"], row["t.k"], row["t.status"], row[WEIGHT]) for row in changes.to_pylist()]
     return sorted(rows, key=lambda row: int(str(row[-1])))
 
@@ -471,19 +471,19 @@ FIRST, SECOND = update(2, 5, assigned="rliu"), update(2, 9, assigned="cjin")
 
 def test_example_1_a_single_update(tickets: Replicated) -> None:
     changes = tickets.epoch([entries([FIRST], TICKET)])
-    assert told(changes) == [("kmsalem", 2, "open", -1), ("rliu", 2, "open", 1)]
+    assert weighted_rows(changes) == [("kmsalem", 2, "open", -1), ("rliu", 2, "open", 1)]
 
 
 def test_example_2_concurrent_updates_the_later_one_second(tickets: Replicated) -> None:
     tickets.epoch([entries([FIRST], TICKET)])
     changes = tickets.epoch([entries([SECOND], TICKET)])
-    assert told(changes) == [("rliu", 2, "open", -1), ("cjin", 2, "open", 1)]
+    assert weighted_rows(changes) == [("rliu", 2, "open", -1), ("cjin", 2, "open", 1)]
 
 
 def test_example_2_concurrent_updates_the_later_one_first(tickets: Replicated) -> None:
     changes = tickets.epoch([entries([SECOND], TICKET)])
-    assert told(changes) == [("kmsalem", 2, "open", -1), ("cjin", 2, "open", 1)]
-    assert told(tickets.epoch([entries([FIRST], TICKET)])) == []
+    assert weighted_rows(changes) == [("kmsalem", 2, "open", -1), ("cjin", 2, "open", 1)]
+    assert weighted_rows(tickets.epoch([entries([FIRST], TICKET)])) == []
 
 
 @pytest.mark.parametrize("order", [(FIRST, SECOND), (SECOND, FIRST)])
@@ -491,4 +491,4 @@ def test_example_2_concurrent_updates_in_one_epoch_from_two_logs(
     tickets: Replicated, order: tuple[Write, Write]
 ) -> None:
     changes = tickets.epoch([entries([one], TICKET) for one in order])
-    assert told(changes) == [("kmsalem", 2, "open", -1), ("cjin", 2, "open", 1)]
+    assert weighted_rows(changes) == [("kmsalem", 2, "open", -1), ("cjin", 2, "open", 1)]

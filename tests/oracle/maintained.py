@@ -1,7 +1,7 @@
 """Views maintained in this process, and what DuckDB says they should be.
 
-A :class:`Maintained` is a store with tables and views whose epochs run when they are
-told to, and after each of which every view is compared with the same query over the base rows.
+A :class:`Maintained` is a store with tables and views whose epochs run
+on request; after each of them every view is compared with the same query over the base rows.
 
 The recomputation reads the base tables and the texts of the views, and nothing of the plan.
 """

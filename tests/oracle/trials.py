@@ -154,7 +154,7 @@ class Trial:
         return {view.name: bag(self.tried.maintained.view(view.name)) for view in self.tried.script.views}
 
     def _check_changes(self, shown: dict[str, Counter[tuple[object, ...]]], would: Emitted) -> None:
-        """The changes that a dry run told, laid over what a view showed, are what it shows now."""
+        """The changes that a dry run returned, applied to what a view showed, are what it shows now."""
         maintained = self.tried.maintained
         for view in self.tried.script.views:
             planned = maintained.plan.view(view.name)
@@ -170,7 +170,7 @@ class Trial:
                 for row, count in bag(pa.table([*columns, changes[WEIGHT]], names=[*names, WEIGHT])).items():
                     changed[row[:-1]] += count * int(str(row[-1]))
             left = {row: count for row, count in changed.items() if count}
-            assert left == dict(bag(maintained.view(view.name))), f"{view.name} is not what a dry run told"
+            assert left == dict(bag(maintained.view(view.name))), f"{view.name} is not what a dry run returned"
 
 
 def play(script: Script, seed: int = 0) -> Counter[str]:

@@ -32,7 +32,7 @@ class Outcome:
     counts: Mapping[str, int]
     """How many changes every step emitted."""
     damaged: tuple[Damage, ...] = ()
-    set_aside: int = 0
+    quarantined: int = 0
     tally: Tally = field(default_factory=Tally)
     taken: Taken | None = None
     """When its work began; None: not measured."""
@@ -73,9 +73,9 @@ class Runner:
         with clock("delta"):
             sources = sources_of(self.workshop, work, batches, rows)
         done = self.run(work, sources, keep=False, clock=clock)
-        set_aside = work.quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier)
+        quarantined = work.quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier)
         tally = replace(done.tally, rows=sum(map(len, rows.values())), changes=sum(map(len, sources.values())))
-        return replace(done, set_aside=set_aside, tally=tally)
+        return replace(done, quarantined=quarantined, tally=tally)
 
     def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch], *, undo: bool = False) -> Outcome:
         """What the log entries would change in every view: computed, and nothing written. With

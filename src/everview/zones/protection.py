@@ -231,10 +231,10 @@ def require_secret() -> None:
         return
     gateway.callback_server_parameters.auth_token = secret
     java_gateway.ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    _tell_java(gateway, secret)
+    _pass_to_java(gateway, secret)
 
 
-def _tell_java(gateway: Any, secret: str) -> None:
+def _pass_to_java(gateway: Any, secret: str) -> None:
     java = gateway.jvm
     server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
     unit = java.java.util.concurrent.TimeUnit.SECONDS
