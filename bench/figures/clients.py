@@ -162,7 +162,7 @@ def measure(setting: Setting) -> Iterator[Found]:
 
 @contextmanager
 def paused(db: everview.Database) -> Iterator[None]:
-    """While whoever maintains the store begins no epoch, and none is under way."""
+    """While the maintainer of the store begins no epoch, and none is under way."""
     plans = Plans(db.store, db.catalog)
     plans.pause(MAIN)
     try:
@@ -330,11 +330,11 @@ EXPERIMENT = Experiment(
     title="What maintenance costs clients",
     text=(
         "A client on one core puts single rows, puts batches of 1,000 rows, and reads by key, over 100,000 rows in "
-        "10,000 groups: without any view, with a view (count and sum by group) that nobody maintains, while it is "
+        "10,000 groups: without any view, with a view (count and sum by group) that no process maintains, while it is "
         "maintained on the other core, by a process without Spark and by a pipeline on Spark with one view server "
         "and with eight, and, for reference, beside a core that only spins. Between blocks of 2,000 reads the client "
         "writes a batch, so that there is something to maintain. Every call is timed by itself, and rates are those of "
-        "the time spent in calls. The service that maintains the view runs all the time, and is told to begin no epoch "
+        "the time spent in calls. The service that maintains the view runs all the time, and is paused "
         "where the view is not to be maintained, so that all settings take turns: three for each way of maintaining "
         "it, half a second of each call, after the disk has all that was written before. Rates are those of the median "
         "turn; lost is the share of the rate without a view (for reads of the view, without maintenance) in the same "

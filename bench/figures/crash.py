@@ -1,11 +1,11 @@
-"""View servers and the driver are killed while a client writes: what stands still, for how long, and that nothing
+"""View servers and the driver are killed while a client writes: what stops, for how long, and that nothing
 is lost.
 
 A service on Spark, a writer and a reader are processes that know nothing of each other, SIGKILL comes in
-the middle of an epoch, and afterwards the commits tell second by second what was shown.
+the middle of an epoch, and afterwards the commits show second by second what readers saw.
 
 Nothing is lost if the views equal their recomputation, and nothing was taken in twice if the operations of all
-epochs add up to what the writer was told is written.
+epochs add up to the writes that were acknowledged.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Struck:
 
 
 class Scene:
-    """A store, whoever maintains it, and a reader."""
+    """A store, its maintainer, and a reader."""
 
     def __init__(self, folder: Path, held: ExitStack, keys: int, seed: int, java: str) -> None:
         self.path = folder / "store"

@@ -305,7 +305,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
         if lost:
             listed = ", ".join(f"{number(row, 'maintain_ms'):,.0f} ms for {row['customers']:,}" for row in lost)
             found.append(
-                f"Where we lose: DuckDB, with all tables in memory, computes {views} anew in "
+                f"Where we lose: DuckDB, with all tables in memory, recomputes {views} in "
                 f"{number(lost[0], 'again_ms'):,.0f} ms, and maintenance takes {listed} customers. A customer has "
                 "about ten orders of four lines: the orders leave and enter the rows that are kept by join key for the "
                 "lines, and with V2 the lines its view, at places that are far apart."
@@ -339,7 +339,7 @@ EXPERIMENT = Experiment(
         "summed up by nation and segment) and V2 (five tables joined, customers and suppliers of different nations). "
         "*An update*: one put_many of some customers, and the epoch that brings the views there, both in this process "
         "on one core; the median of six (three for more than 100 customers), after one that does not count; beside it "
-        "what DuckDB takes to compute the views anew from tables in memory, on one core. *100 small updates*: 1 to 10 "
+        "what DuckDB takes to recompute the views from tables in memory, on one core. *100 small updates*: 1 to 10 "
         "customers that follow each other, anywhere or among the first 100, with an epoch after each or one for all. "
         "*An update, then a query*: 100 customers are updated, and after a pause V1 is summed up by nation, while a "
         "service maintains V1 on Spark; the median of five. All rows of the views are recomputed and compared after "

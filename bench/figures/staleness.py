@@ -9,7 +9,7 @@ Two things are measured:
   stand the staleness of epochs as the store measures it, and as the equations of the paper predict it when an epoch
   begins (``everview.epochs``).
 - *by view*: a change now and then, which meets a pipeline that has nothing else to do; on Spark, and in a process
-  without it. Afterwards large epochs tell what one operation costs a view server.
+  without it. Afterwards large epochs show what one operation costs a view server.
 """
 
 from __future__ import annotations

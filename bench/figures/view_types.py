@@ -330,7 +330,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
     if found:
         found.append(
             "This machine has two cores, and Spark runs two tasks at a time: more than two view servers have nothing "
-            "to run on. What they change, as told above, comes from more tasks and smaller blocks for the same work."
+            "to run on. What they change, as listed above, comes from more tasks and smaller blocks for the same work."
         )
     return found
 
@@ -358,11 +358,11 @@ EXPERIMENT = Experiment(
     text=(
         "Operations of base tables per second that a view is brought up to date with, on Spark. As in the papers the "
         "logs are filled first, with inserts, updates and 15 % deletes at uniform keys; then the pipeline takes them "
-        f"in epochs of {EPOCH:,} operations, of which the median of four is told. A table has {KEYS:,} row keys and "
+        f"in epochs of {EPOCH:,} operations; the figure is the median of four. A table has {KEYS:,} row keys and "
         f"{GROUPS:,} aggregation keys, each of two joined tables {JOINED:,} row keys, unless the variant says "
         "otherwise; it was written three times over, and the pipeline has done two epochs (sixteen before the first "
         "view), before anything is timed. "
-        "*delta* is a projection in a store whose logs do not tell old rows, so that a DELTA table is kept; *reverse "
+        "*delta* is a projection in a store without before-images in its logs, so that a DELTA table is kept; *reverse "
         "join* is a total over a join that is not stored, so that only the REVERSE-JOIN tables are kept. What is "
         "written to one key within an epoch becomes one change, so the fewer row keys there are, the fewer changes "
         "an epoch has: at most 1,000 with 1k row keys. The view is verified after every run."

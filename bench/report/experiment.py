@@ -1,4 +1,4 @@
-"""What an experiment is: something measured in one process, and how to show and tell it.
+"""What an experiment is: something measured in one process, and how the report shows it.
 
 An experiment yields rows of figures, each with whether the view it ended with was right, and
 says for each figure of the papers what they saw, what we see and why that differs.

@@ -39,7 +39,7 @@ WIDTH = 150
 
 @dataclass(frozen=True)
 class Job:
-    """An experiment to be run, the seconds it may take, and the rows that are told as they come."""
+    """An experiment to be run, the seconds it may take, and the rows that are reported as they come."""
 
     name: str
     module: str
@@ -49,7 +49,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Runner:
-    """How experiments are run, and whom to tell what happens meanwhile."""
+    """How experiments are run, and where progress is reported."""
 
     seed: int
     quick: bool
@@ -163,8 +163,8 @@ def end(process: subprocess.Popen[bytes]) -> None:
 def _short(found: Found) -> str:
     """A row in a line; one that is wrong without its figures."""
     shown = {name: it for name, it in found.row.items() if it is not None and (isinstance(it, str) or not found.wrong)}
-    told = "WRONG: " + found.wrong + ": " if found.wrong else ""
-    text = " ".join((told + ", ".join(f"{name} {_value(value)}" for name, value in shown.items())).split())
+    mark = "WRONG: " + found.wrong + ": " if found.wrong else ""
+    text = " ".join((mark + ", ".join(f"{name} {_value(value)}" for name, value in shown.items())).split())
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
 
 

@@ -94,7 +94,7 @@ def _series(plot: Plot, rows: Sequence[Row]) -> list[Series]:
             continue
         points = found.setdefault(label(row.get(plot.by)) if plot.by else "", [])
         if plot.kind == "bars" and any(known == x for known, _ in points):
-            raise ValueError(f"plot {plot.name}: two rows have {plot.x} = {x}: let `where` or `by` tell them apart")
+            raise ValueError(f"plot {plot.name}: two rows have {plot.x} = {x}: let `where` or `by` distinguish them")
         points.append((x, float(y)))
     if plot.kind == "lines":
         for points in found.values():
@@ -262,7 +262,7 @@ def _dashed(number: int) -> str:
 
 
 def _mark(number: int, x: float, y: float, inside: str) -> str:
-    """A mark by shape as well as colour, for those who cannot tell colours apart."""
+    """A mark by shape as well as colour, for those who cannot distinguish colours."""
     kind = f'class="b{number % len(LIGHT)}"'
     shape = number % 4
     if shape == 0:

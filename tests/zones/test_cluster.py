@@ -107,7 +107,7 @@ def tasks_that_fail_at_random(on: On) -> None:
 def killed_executors_and_python_workers(on: On) -> None:
     """Each while a task of a later epoch is in the middle of its writes."""
     rng = random.Random(3)
-    with on.running("telling") as marks, business(on.db, seed=3):
+    with on.running("recording") as marks, business(on.db, seed=3):
         for who in (on.cluster.python_workers, on.cluster.executors, on.cluster.python_workers, on.cluster.executors):
             on.next_epoch()
             for path in marks.iterdir():
