@@ -49,7 +49,7 @@ def test_views_follow_the_writes_of_the_block(counted: everview.Database) -> Non
 
 def test_a_lazy_group_moves_when_a_reader_asks(counted: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("everview.client.freshness.LITTLE", 0)
-    monkeypatch.setattr("everview.maintain.keeper.IDLE", 1e9)
+    monkeypatch.setattr("everview.maintain.scheduler.IDLE", 1e9)
     with counted.maintain(spark=False):
         group = counted.catalog.view("many").group
         before = counted.store.views.committed(group).epoch

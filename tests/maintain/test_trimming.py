@@ -251,7 +251,7 @@ def test_fresh_reads_and_sessions_go_on_while_logs_are_trimmed(db: everview.Data
 # ------------------------------------------------------------------ who trims
 
 
-def test_keepers_and_stewards_trim(db: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipelines_trim(db: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trimming, "EVERY", 0.0)
     db.sql(NOTHING)
     with db.maintain(spark=False) as running:

@@ -24,7 +24,6 @@ from everview.errors import DefinitionError
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.delta import DeltaWorker
 from everview.operators.quarantine_records import QuarantineChanges
-from everview.operators.runner import Runner
 from everview.operators.work import Work
 from everview.plan.compile import compile_text, plan_views
 from everview.plan.maintenance import MaintenancePlan
@@ -33,7 +32,7 @@ from everview.sql.settings import connect
 from everview.store.contract import BagEnds, BagRows, Deletes, LogBatch, Puts, StateTable, Table
 from everview.store.encoding.keys import KeyCodec
 from everview.store.encoding.ragged import Bytes
-from tests.oracle.maintained import GROUP, Maintained, difference
+from tests.oracle.maintained import GROUP, EpochRunner, Maintained, difference
 
 SCHEMA = Schema.of({"k": "INTEGER", "a": "INTEGER", "b": "VARCHAR", "n": "DOUBLE"}, key=["k"])
 
@@ -305,7 +304,7 @@ def test_views_show_the_writes_in_the_order_of_their_times(seed: int, tmp_path: 
         for _ in range(2):
             m.runner.take(m.store, begun, batches)
         m.store.views.commit(GROUP, begun.epoch)
-        m.runner, m.epochs = Runner(m.later), m.epochs + 1
+        m.runner, m.epochs = EpochRunner(m.later), m.epochs + 1
         for name, expected in queried(applied(arriving[:end]), VIEWS).items():
             assert not difference(expected, m.view(name)), name
     m.close()
@@ -435,7 +434,7 @@ def test_a_table_has_times_or_an_order(table: Replicated) -> None:
     ordered = short_entries([put(1, 5, a=1)]).drop_columns([TIME])
     ordered = ordered.append_column("__seq", pa.array([1], pa.uint64()))
     ordered = ordered.append_column("__incarnation", pa.array([0], pa.uint32()))
-    with pytest.raises(DefinitionError, match="table t has log entries that say when"):
+    with pytest.raises(DefinitionError, match="table t has log entries with the time of their write"):
         table.epoch([timed, ordered])
 
 

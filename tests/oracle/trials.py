@@ -29,9 +29,8 @@ import pyarrow.compute as pc
 from everview.change.entries import WEIGHT
 from everview.errors import StaleEpochError
 from everview.operators.members import MEMBER
-from everview.operators.runner import Runner
 from everview.store.contract import BagEnds, BagRows, Begun, Deletes, Log, Puts, StateTable
-from tests.oracle.maintained import GROUP, Maintained, bag
+from tests.oracle.maintained import GROUP, EpochRunner, Maintained, bag
 from tests.oracle.played import Played
 from tests.oracle.script import Epoch, Script
 
@@ -85,7 +84,7 @@ def state(maintained: Maintained) -> State:
 
 def emitted(maintained: Maintained, begun: Begun) -> Emitted:
     """What every step makes of an epoch's log, as of the epoch before."""
-    batches, _ = maintained.runner.read(maintained.store, begun)
+    batches = maintained.runner.read(maintained.store, begun).batches
     return maintained.runner.dry(maintained.store.views, begun.base, batches).changes
 
 
@@ -138,7 +137,7 @@ class Trial:
         except Died:
             self.mishaps["died"] += 1
 
-    def _zombie(self, runner: Runner, begun: Begun) -> None:
+    def _zombie(self, runner: EpochRunner, begun: Begun) -> None:
         """A late attempt of an epoch. One that has nothing to write is not refused, and does nothing."""
         maintained = self.tried.maintained
         before = state(maintained)

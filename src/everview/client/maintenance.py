@@ -22,10 +22,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from everview.catalog import Catalog, Draft, GroupKind, IndexDefinition, Maintained, ViewDefinition, ViewStatus
-from everview.change.frontier import Frontier
 from everview.errors import DamagedEntryError, EverviewError, LeaseTakenError
 from everview.maintain import Maintainer
-from everview.maintain.coordination import ask
+from everview.maintain.coordination import all_reflect, ask_lazy_groups
 from everview.maintain.maintainer import LEASE
 from everview.maintain.rebuilding import ask_rebuild, asked_rebuilds
 from everview.maintain.rounds import Rounds, deadline_in
@@ -127,9 +126,9 @@ class Maintenance:
                     self._maintainer.catch_up(wanted, deadline)
                     return
             except LeaseTakenError:
-                if self._reached(wanted):
+                if all_reflect(self._store, self._catalog, wanted):
                     return
-                self._ask(wanted)
+                ask_lazy_groups(self._store, self._catalog, wanted)
             rounds.pause(_POLL)
 
     def rebuild(self, found: Sequence[Maintained], timeout: float | None = None) -> None:
@@ -167,19 +166,6 @@ class Maintenance:
             ask_rebuild(self._store, [one.id for one in everything])
             return
         self._maintainer.tidy()
-
-    def _ask(self, wanted: Frontier) -> None:
-        """Ask lazy groups to move; they wait for a request."""
-        lazy = {group.name for group in self._catalog.groups() if group.kind is GroupKind.LAZY}
-        for group in lazy.intersection(view.group for view in self._catalog.views()):
-            if not wanted <= self._store.views.committed(group).frontier:
-                ask(self._store, group, wanted)
-
-    def _reached(self, wanted: Frontier) -> bool:
-        found = self._catalog.definitions().maintained()
-        return all(one.status is ViewStatus.LIVE for one in found) and all(
-            wanted <= self._store.views.committed(group).frontier for group in {one.group for one in found}
-        )
 
 
 def _in_group(draft: Draft, view: ViewDefinition) -> ViewDefinition:

@@ -48,14 +48,6 @@ class Runner:
     def __post_init__(self) -> None:
         self.workshop = Workshop(self.bound)
 
-    def epoch(self, store: Store, begun: Begun) -> Outcome:
-        """Do the work of an epoch that has begun: read its slices, bring all state to it. The
-        commit is the caller's."""
-        clock = Clock()
-        with clock("read log"):
-            batches, damaged = self.read(store, begun)
-        return replace(self.take(store, begun, batches, clock=clock), damaged=damaged)
-
     def take(
         self,
         store: Store,
@@ -88,16 +80,6 @@ class Runner:
         work = self.work(states)
         sources = sources_of(self.workshop, work, batches, {})
         return self.run(work, {name: _undone(found) if undo else found for name, found in sources.items()}, keep=keep)
-
-    def read(self, store: Store, begun: Begun) -> tuple[list[LogBatch], tuple[Damage, ...]]:
-        """The log entries of an epoch."""
-        batches: list[LogBatch] = []
-        damaged: list[Damage] = []
-        for piece in begun.start.slices_to(begun.frontier):
-            content = store.log.read(piece, list(self.bound.tables.values()))
-            batches += content.batches
-            damaged += content.damaged
-        return batches, tuple(damaged)
 
     def work(self, states: States) -> Work:
         return Work(self.bound, states, QuarantineChanges(self.bound.plan))

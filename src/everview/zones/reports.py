@@ -33,7 +33,7 @@ class TaskReport:
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     quarantined: RecordedChanges = field(default_factory=dict)
-    """Quarantined rows: :meth:`everview.operators.quarantine_records.Quarantine.to_json`."""
+    """Quarantined rows: :meth:`everview.operators.quarantine_records.QuarantineChanges.to_json`."""
     updates: list[list[Any]] = field(default_factory=list)
     """Of views: :meth:`everview.operators.tally.Updates.to_json`."""
     spans: tuple[tuple[int, Span], ...] = ()

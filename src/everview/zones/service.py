@@ -27,10 +27,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from everview.catalog import Catalog, GroupKind, ViewStatus
+from everview.catalog import Catalog
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError, InternalError, LeaseTakenError, StoreError
-from everview.maintain.coordination import ask
+from everview.maintain.coordination import all_reflect, ask_lazy_groups
 from everview.maintain.local_pipeline import LocalPipeline, RunningPipeline
 from everview.maintain.maintainer import LEASE
 from everview.scratch import sweep
@@ -187,7 +187,7 @@ class Service:
                 if time.monotonic() - looked >= LOOK:
                     looked = time.monotonic()
                     self._see(watch)
-                if goal is not None and _reached(store, catalog, goal):
+                if goal is not None and all_reflect(store, catalog, goal):
                     break
             if self.stopping:
                 text = f"stopping ({self._why}): what is under way is finished first"
@@ -298,15 +298,5 @@ def _committed(store: Store, catalog: Catalog) -> int:
 def _asked(store: Store, catalog: Catalog) -> Frontier:
     """Where the logs end now; lazy groups are asked to go there."""
     goal = store.log.latest()
-    maintained = {one.group for one in catalog.definitions().maintained()}
-    for group in catalog.groups():
-        if group.kind is GroupKind.LAZY and group.name in maintained:
-            ask(store, group.name, goal)
+    ask_lazy_groups(store, catalog, goal)
     return goal
-
-
-def _reached(store: Store, catalog: Catalog, goal: Frontier) -> bool:
-    found = catalog.definitions().maintained()
-    return all(one.status is ViewStatus.LIVE for one in found) and all(
-        goal <= store.views.committed(group).frontier for group in {one.group for one in found}
-    )
