@@ -183,12 +183,12 @@ def _median(costs: list[Cost], wrong: str = "") -> Cost:
 def _difference(found: Maintained, view: str) -> str:
     """How a view differs from its recomputation; large ones are compared by their number of rows and two digests
     of all of them."""
-    said = []
+    digests = []
     with connect() as connection:
         for rows in (found.recomputed()[view], found.view(view)):
             connection.register("given", rows)
             columns = ", ".join(f'"{name}"' for name in sorted(rows.column_names))
             digest = f"SELECT count(*), bit_xor(hash({columns})), sum(hash({columns}) % 1000003) FROM given"
-            said.append(connection.execute(digest).fetchall()[0])
+            digests.append(connection.execute(digest).fetchall()[0])
             connection.unregister("given")
-    return "" if said[0] == said[1] else f"rows and digests are {said[1]} and should be {said[0]}"
+    return "" if digests[0] == digests[1] else f"rows and digests are {digests[1]} and should be {digests[0]}"

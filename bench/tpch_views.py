@@ -130,8 +130,8 @@ def wrong(db: everview.Database, view: str, expected: pa.Table) -> str:
     the copy does not know it, so what differs there is looked at once more."""
     from tests.oracle.maintained import difference
 
-    said = difference(expected, rows_of(db, view))
-    if not said:
+    differs = difference(expected, rows_of(db, view))
+    if not differs:
         return ""
     report = db.verify(view)
     return "" if report.right and not report.undecided else f"{view}: {report}"

@@ -123,7 +123,7 @@ def _measured(rows: int, setting: Setting) -> Iterator[Found]:
                 if times > 1:
                     ask(int(lows[0]))
                 answers[method], seconds = _asked(ask, lows[:times])
-                said = "" if answers[method] == answers[CLIENT] else f"its answer is not that of a {CLIENT}"
+                differs = "" if answers[method] == answers[CLIENT] else f"its answer is not that of a {CLIENT}"
                 kept = keeping["joined" if question.name == JOIN else "main"] if method == VIEW else None
                 row: Row = {
                     "rows": rows,
@@ -132,7 +132,7 @@ def _measured(rows: int, setting: Setting) -> Iterator[Found]:
                     "milliseconds": 1000 * seconds,
                     "keeping": None if kept is None else 1e6 * kept,
                 }
-                yield Found(row, said or (wrong if method == VIEW else ""))
+                yield Found(row, differs or (wrong if method == VIEW else ""))
     shutil.rmtree(path)
 
 

@@ -189,11 +189,11 @@ def _row(what: str, how: str, found: dict[tuple[str, str], Measured]) -> Row:
 
 def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     """Reads first, then writes."""
-    said = []
+    compared = []
     for sentence in (_reads, _read_rates, _writes, _write_rates, _creation, _servers):
         with suppress(Missing):
-            said.append(sentence(rows))
-    return said
+            compared.append(sentence(rows))
+    return compared
 
 
 def _best_kept(rows: Sequence[Row], call: str) -> Row:

@@ -247,11 +247,11 @@ def _series(struck: Sequence[Struck], written: Written, commits: Sequence[Commit
 
 
 def comparisons(rows: Sequence[Row]) -> list[Comparison]:
-    said = []
+    compared = []
     for sentence in (_crash, _signatures):
         with suppress(Missing):
-            said.append(sentence(rows))
-    return said
+            compared.append(sentence(rows))
+    return compared
 
 
 def _crash(rows: Sequence[Row]) -> Comparison:

@@ -73,13 +73,13 @@ def notes(rows: Sequence[Row]) -> list[str]:
 
 def headline(rows: Sequence[Row]) -> str:
     sizes = sorted({int(number(row, "size")) for row in rows})
-    said = []
+    parts = []
     for view in SHOWN:
         with suppress(Missing, IndexError):
             ours, theirs = (row_of(rows, view=view, size=sizes[-1], how=how) for how in (OURS, THEIRS))
             ratio = number(theirs, "microseconds") / number(ours, "microseconds")
-            said.append(f"{view} {ours['microseconds']} µs, recomputed {times(ratio)} that")
-    return f"A change over {sizes[-1]:,} rows: {'; '.join(said)}" if said else ""
+            parts.append(f"{view} {ours['microseconds']} µs, recomputed {times(ratio)} that")
+    return f"A change over {sizes[-1]:,} rows: {'; '.join(parts)}" if parts else ""
 
 
 EXPERIMENT = Experiment(

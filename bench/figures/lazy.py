@@ -24,7 +24,7 @@ from bench.epochs import seconds_by_part, wrong
 from bench.measure import seconds
 from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.rows import Missing, number, row_of, times
-from bench.rows import seconds as said
+from bench.rows import seconds as duration
 from bench.tpch_views import opened
 from bench.workloads.tpch import CUSTOMERS, files
 from bench.workloads.tpch_copy import Copy
@@ -222,8 +222,8 @@ def _response(rows: Sequence[Row]) -> Comparison:
         "001, Figure 5 (update response time)",
         "lazy maintenance cuts the response time of an update of 1, 10 or 100 customers to almost nothing, for 100 of "
         "them 125 times, and a second view leaves it as it is, where an eager update waits for both",
-        f"100 customers are updated in {said(one[0])} with V1 and in {said(both[0])} with V1 and V2; waiting for the "
-        f"views would make that {said(sum(one))} and {said(sum(both))}, {times(sum(one) / one[0])} and "
+        f"100 customers are updated in {duration(one[0])} with V1 and in {duration(both[0])} with V1 and V2; waiting for "
+        f"the views would make that {duration(sum(one))} and {duration(sum(both))}, {times(sum(one) / one[0])} and "
         f"{times(sum(both) / both[0])} as long",
         "The same: a put writes rows and log and knows no view",
     )
@@ -233,7 +233,7 @@ def _work(rows: Sequence[Row]) -> Comparison:
     parts = []
     for size in (1, 10, 100):
         put, maintain = _times(row_of(rows, what=UPDATE, views=BOTH, customers=size))
-        parts.append(f"{said(put)} and {said(maintain)} for {size}")
+        parts.append(f"{duration(put)} and {duration(maintain)} for {size}")
     return Comparison(
         "001, Figure 6 (total work of an update)",
         "the work of an update and its lazy maintenance is slightly more than that of an eager update, for delta "
@@ -247,7 +247,7 @@ def _work(rows: Sequence[Row]) -> Comparison:
 def _queries(rows: Sequence[Row]) -> Comparison:
     def query(how: str, pause: float) -> str:
         found = row_of(rows, what=QUERY, how=how, pause_ms=round(1000 * pause))
-        return said(number(found, "query_ms") / 1000)
+        return duration(number(found, "query_ms") / 1000)
 
     last = PAUSES[-1]
     return Comparison(
@@ -273,8 +273,8 @@ def _merged(rows: Sequence[Row]) -> Comparison:
         "maintaining merged updates takes much less time than one after another, where rows are scattered since plans "
         "are started once, where they are few since most changes condense to nothing: 13 times less than eager",
         "; ".join(
-            f"{spread}: {said(spent[spread, AFTER_EACH])} with {AFTER_EACH}, {said(spent[spread, MERGED])} with "
-            f"{MERGED}, {times(gain)} less"
+            f"{spread}: {duration(spent[spread, AFTER_EACH])} with {AFTER_EACH}, {duration(spent[spread, MERGED])} "
+            f"with {MERGED}, {times(gain)} less"
             for spread, gain in gains.items()
         ),
         "The same reasons. An epoch's fixed price is paid once, and the versions of a row in between are gone before "
@@ -286,7 +286,7 @@ def _large(rows: Sequence[Row]) -> Comparison:
     parts = []
     for size in SIZES[2:]:
         put, maintain = _times(row_of(rows, what=UPDATE, views=ONE, customers=size))
-        parts.append(f"{said(put)} and {said(maintain)} for {size:,}")
+        parts.append(f"{duration(put)} and {duration(maintain)} for {size:,}")
     return Comparison(
         "001, Figure 9 (large updates)",
         "the larger the update, up to all customers, the more an update under lazy maintenance takes, since delta "
@@ -325,8 +325,8 @@ def headline(rows: Sequence[Row]) -> str:
     except Missing:
         return ""
     return (
-        f"an update of 100 customers takes {said(put)}; if it waited for two views over joins, it would take "
-        f"{said(put + maintain)}"
+        f"an update of 100 customers takes {duration(put)}; if it waited for two views over joins, it would take "
+        f"{duration(put + maintain)}"
     )
 
 

@@ -170,11 +170,11 @@ def _listed(found: dict[int, float], what: str) -> str:
 
 
 def comparisons(rows: Sequence[Row]) -> list[Comparison]:
-    said = []
+    compared = []
     updates = _of(rows, FIFTHS, "updates")
     if updates:
         rates = _of(rows, ONE_EACH, "rate")
-        said.append(
+        compared.append(
             Comparison(
                 "004, Figure 12 (up to 12,800 views)",
                 "a peak of 1.1 million view updates/s with 400 view servers; with 12,800 views a third of the peak, "
@@ -190,7 +190,7 @@ def comparisons(rows: Sequence[Row]) -> list[Comparison]:
         )
     by_tables = _of(rows, TABLES, "rate", "tables")
     if by_tables:
-        said.append(
+        compared.append(
             Comparison(
                 "004, Figure 11 (100 queries over several base tables)",
                 "twice the base tables, twice the operations/s: each operation concerns half as many of the 100 "
@@ -200,7 +200,7 @@ def comparisons(rows: Sequence[Row]) -> list[Comparison]:
                 "table reading the log and the steps of each table weigh more",
             )
         )
-    return said
+    return compared
 
 
 def notes(rows: Sequence[Row]) -> list[str]:

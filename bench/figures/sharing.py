@@ -161,7 +161,7 @@ def _tried(rows: Sequence[Row], setup: str) -> str:
 
 
 def comparisons(rows: Sequence[Row]) -> list[Comparison]:
-    said = [
+    compared = [
         Comparison(
             "003, Figure 13 (count views over one auxiliary table)",
             "a leap in view updates/s from one to two count views, since the auxiliary table is maintained only once; "
@@ -195,7 +195,7 @@ def comparisons(rows: Sequence[Row]) -> list[Comparison]:
             "rows and the aggregation are shared here, not the REVERSE-JOIN",
         ),
     ]
-    return [one for one in said if one.we]
+    return [one for one in compared if one.we]
 
 
 def notes(rows: Sequence[Row]) -> list[str]:

@@ -139,11 +139,11 @@ def _done(db: everview.Database) -> tuple[int, int]:
 
 
 def comparisons(rows: Sequence[Row]) -> list[Comparison]:
-    said = []
+    compared = []
     for sentence in (_ranges, _zipf, _contention, _minimum, _balance):
         with suppress(Missing):
-            said.append(sentence(rows))
-    return said
+            compared.append(sentence(rows))
+    return compared
 
 
 def _rate(rows: Sequence[Row], view: str, updated: str) -> float:

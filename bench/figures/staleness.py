@@ -182,11 +182,11 @@ def by_view(setting: Setting, spark: SparkSession | None, name: str) -> Found:
 
 
 def comparisons(rows: Sequence[Row]) -> list[Comparison]:
-    said = []
+    compared = []
     for sentence in (_update_latency, _most, _predicted, _more_than_most):
         with suppress(Missing):
-            said.append(sentence(rows))
-    return said
+            compared.append(sentence(rows))
+    return compared
 
 
 def _loads(rows: Sequence[Row], what: str = WAIT) -> list[Row]:

@@ -97,7 +97,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
             f"have a price, however few changes there are and however large the tables. Half of the queries take at "
             f"least {again:.3g} ms to ask again, which grows with the tables."
         )
-    return [said for said in found if said]
+    return [text for text in found if text]
 
 
 def _lost(ours: Sequence[Row], ratio: str, after: str) -> str:
@@ -107,11 +107,11 @@ def _lost(ours: Sequence[Row], ratio: str, after: str) -> str:
     by_ratio = sorted(ours, key=lambda row: number(row, ratio))
     lost = [f"{row['query']} ({times(1 / number(row, ratio))})" for row in by_ratio if number(row, ratio) < 1]
     best = by_ratio[-1]
-    said = f"After {after}, asking again is faster than the view for {len(lost)} of {len(ours)} queries"
-    said += f": {', '.join(lost)}." if lost else "."
+    text = f"After {after}, asking again is faster than the view for {len(lost)} of {len(ours)} queries"
+    text += f": {', '.join(lost)}." if lost else "."
     if number(best, ratio) > 1:
-        said += f" The view gains most with {best['query']}: {times(number(best, ratio))}."
-    return said
+        text += f" The view gains most with {best['query']}: {times(number(best, ratio))}."
+    return text
 
 
 def _together(row: Row, ours: Sequence[Row]) -> str:

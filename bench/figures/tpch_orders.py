@@ -65,13 +65,13 @@ def measure(setting: Setting) -> Iterator[Found]:
 
 def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     makers = (_projection, _selection, _aggregates, _join)
-    said = []
+    compared = []
     for maker in makers:
         try:
-            said.append(maker(rows))
+            compared.append(maker(rows))
         except Missing:
             continue
-    return said
+    return compared
 
 
 def _rate(rows: Sequence[Row], view: str) -> float:

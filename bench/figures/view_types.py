@@ -215,7 +215,7 @@ TWO_CORES = (
 def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     rates = Rates(rows)
     count, five = rates.of("count", "100k:10k"), rates.of("five functions", "100k:10k")
-    said = [
+    compared = [
         Comparison(
             "004, Figure 7 (projection)",
             "902 to 1,026 operations/s for each view server, linear up to 50 of them; 12 % less with 1k row keys "
@@ -314,7 +314,7 @@ def comparisons(rows: Sequence[Row]) -> list[Comparison]:
             "nodes are more pieces to read, not more disks",
         ),
     ]
-    return [one for one in said if one.we]
+    return [one for one in compared if one.we]
 
 
 def notes(rows: Sequence[Row]) -> list[str]:

@@ -70,8 +70,8 @@ def _run(name: str, command: Sequence[str]) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotInstalled(f"{name} could not be installed: {error}") from error
     if done.returncode:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise NotInstalled(f"{name} could not be installed: {said[-1] if said else f'exit code {done.returncode}'}")
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise NotInstalled(f"{name} could not be installed: {lines[-1] if lines else f'exit code {done.returncode}'}")
 
 
 def main() -> int:

@@ -128,8 +128,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
         if row["view"] == CENTS and str(row.get("sums") or "").startswith("rounded")
     ]
     if exact:
-        said = f"Sums and means of amounts are exact in {', '.join(exact)}"
-        found.append(said + (f"; within rounding in {', '.join(rounded)}." if rounded else "."))
+        exactly = f"Sums and means of amounts are exact in {', '.join(exact)}"
+        found.append(exactly + (f"; within rounding in {', '.join(rounded)}." if rounded else "."))
     return found
 
 

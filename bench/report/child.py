@@ -45,17 +45,17 @@ def main() -> int:
 def run(module: str, setting: Setting, to: TextIO) -> None:
     """One experiment. What it raises ends it, and not the process: the next one may still be measured."""
 
-    def say(**words: object) -> None:
+    def send(**words: object) -> None:
         to.write(json.dumps(words, ensure_ascii=False, allow_nan=False) + "\n")
 
     try:
         for found in load(module).measure(setting):
-            say(found={**asdict(found), "row": plain(found.row), "profile": plain(found.profile)})
+            send(found={**asdict(found), "row": plain(found.row), "profile": plain(found.profile)})
     except Exception as error:
         traceback.print_exc()
-        say(end=f"{type(error).__name__}: {error}")
+        send(end=f"{type(error).__name__}: {error}")
     else:
-        say(end="")
+        send(end="")
 
 
 if __name__ == "__main__":

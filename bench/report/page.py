@@ -110,13 +110,13 @@ def _summary(shown: Sequence[tuple[Experiment, Result]]) -> str:
 def _times(shown: Sequence[tuple[Experiment, Result]]) -> str:
     """How long all of it took: what belongs to one run, and what is run when it is named."""
     minutes = sum(result.seconds for one, result in shown if one.always) / 60
-    said = [f"A run of all took {minutes:.1f} minutes, one experiment after another."] if minutes >= 1 else []
+    sentences = [f"A run of all took {minutes:.1f} minutes, one experiment after another."] if minutes >= 1 else []
     for one, result in shown:
         if not one.always:
-            said.append(
+            sentences.append(
                 f"`{one.name}` belongs to it only where it is named, and took {result.seconds / 60:.0f} minutes."
             )
-    return f"\n{' '.join(said)}\n" if said else ""
+    return f"\n{' '.join(sentences)}\n" if sentences else ""
 
 
 def _index(shown: Sequence[tuple[Experiment, Result]]) -> str:
@@ -124,8 +124,8 @@ def _index(shown: Sequence[tuple[Experiment, Result]]) -> str:
     rows = []
     for experiment, result in shown:
         problems: list[str] = []  # the section shows them
-        for said in _made(experiment.comparisons, result.right, problems) or []:
-            rows.append((said.figure, f"[{experiment.title}](#{_anchor(experiment.title)})"))
+        for one in _made(experiment.comparisons, result.right, problems) or []:
+            rows.append((one.figure, f"[{experiment.title}](#{_anchor(experiment.title)})"))
     return (
         folded("Figures of the papers, and where they are", table(("figure", "section"), sorted(rows))) if rows else ""
     )
@@ -138,9 +138,9 @@ def _headline(experiment: Experiment, result: Result) -> str:
     if result.wrong:
         marks.append(f"**{result.wrong} of {len(result.found)} results wrong**")
     problems: list[str] = []  # the section shows them
-    said = _made(experiment.headline, result.right, problems)
-    compared = [] if said else _made(experiment.comparisons, result.right, problems) or []
-    return "; ".join([*marks, *filter(None, [said, *(one.we for one in compared[:1])])])
+    headline = _made(experiment.headline, result.right, problems)
+    compared = [] if headline else _made(experiment.comparisons, result.right, problems) or []
+    return "; ".join([*marks, *filter(None, [headline, *(one.we for one in compared[:1])])])
 
 
 def _took(result: Result) -> str:
@@ -168,9 +168,9 @@ def _section(experiment: Experiment, result: Result, latest: Result, page: Page)
             parts.append(f"![{plot.title}](plots/{file})\n")
     parts.append(_figures(experiment, result))
     problems: list[str] = []
-    said = _made(experiment.comparisons, result.right, problems)
-    if said:
-        rows = [(one.figure, one.they, one.we, one.why) for one in said]
+    compared = _made(experiment.comparisons, result.right, problems)
+    if compared:
+        rows = [(one.figure, one.they, one.we, one.why) for one in compared]
         parts.append(table(("figure of a paper", "they saw", "we see", "why"), rows))
     notes = _made(experiment.notes, result.right, problems)
     if notes:

@@ -33,7 +33,7 @@ POLL = 0.5
 END = 60.0
 """Seconds in which a process that has nothing left to do must end."""
 LINES = 15
-"""Of what a process said before it failed."""
+"""The last lines of output of a process that failed."""
 WIDTH = 150
 
 
@@ -73,20 +73,20 @@ class Runner:
         receive, send = os.pipe()
         options = ["--to", str(send), "--seed", str(self.seed), "--folder", str(folder)]
         options += ["--quick"] * self.quick + ["--install"] * self.install
-        with log.open("wb") as said:
+        with log.open("wb") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "bench.report.child", *options, *(job.module for job in jobs)],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 pass_fds=[send],
             )
         os.close(send)
-        words = _words(process, receive)
+        messages = _messages(process, receive)
         try:
             for job in jobs:
-                result, goes_on = self._one(job, process, words, log)
+                result, goes_on = self._one(job, process, messages, log)
                 yield result
                 if not goes_on:
                     return
@@ -97,25 +97,25 @@ class Runner:
             os.close(receive)
 
     def _one(
-        self, job: Job, process: subprocess.Popen[bytes], words: Iterator[dict | None], log: Path
+        self, job: Job, process: subprocess.Popen[bytes], messages: Iterator[dict | None], log: Path
     ) -> tuple[Result, bool]:
-        """What is said of one experiment, and whether the process is still there for the next."""
+        """The result of one experiment, and whether the process still runs for the next."""
         began, load = f"{datetime.now(UTC):%Y-%m-%d %H:%M}", round(os.getloadavg()[0], 2)
         started, before = time.monotonic(), log.stat().st_size
         found: list[Found] = []
         failed, goes_on = "", False
         self.report(f"{job.name}: begins")
-        for said in words:
+        for message in messages:
             seconds = time.monotonic() - started
             if seconds > job.limit:
                 failed = f"given up after {job.limit:,.0f} seconds"
                 break
-            if said is not None and "found" in said:
-                found.append(Found(**said["found"]))
+            if message is not None and "found" in message:
+                found.append(Found(**message["found"]))
                 if found[-1].wrong or job.shown(found[-1].row):
                     self.report(f"{job.name}: {seconds:,.0f} s: {_short(found[-1])}")
-            elif said is not None and "end" in said:
-                failed, goes_on = said["end"], True
+            elif message is not None and "end" in message:
+                failed, goes_on = message["end"], True
                 break
         else:
             failed = f"its process ended before it did, with {process.wait(END)}"
@@ -132,9 +132,9 @@ class Runner:
         return result, goes_on
 
 
-def _words(process: subprocess.Popen[bytes], receive: int) -> Iterator[dict | None]:
-    """What a process says, line by line, and None now and then while it says nothing. A process that is gone
-    says nothing more, even where one that it started still has its end of the pipe."""
+def _messages(process: subprocess.Popen[bytes], receive: int) -> Iterator[dict | None]:
+    """The messages of a process, one a line, and None now and then while there are none. A process that is gone
+    sends nothing more, even where one that it started still has its end of the pipe."""
     rest = b""
     while True:
         ended = process.poll() is not None

@@ -235,7 +235,7 @@ def test_a_look_in_a_line_and_in_a_terminal(
     for terminal in (False, True):
         monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal)
         with Screen() as screen:
-            screen.say("it begins")
+            screen.print("it begins")
             screen.show(look)
             screen.show(look)
         shown = capsys.readouterr().out

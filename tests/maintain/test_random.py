@@ -58,7 +58,7 @@ class Life:
         self.rng.choices(list(weights), list(weights.values()))[0]()
         self.k.check()
 
-    def say(self, text: str) -> None:
+    def execute(self, text: str) -> None:
         self.history.append(text)
         self.k.sql(text)
 
@@ -74,33 +74,33 @@ class Life:
         for _ in range(self.rng.choice([1, 1, 3])):
             self.number += 1
             options = self.rng.choice(["", "", "", "WITH (refresh = 'lazy')", "WITH (group = 'other')"])
-            self.say(f"CREATE MATERIALIZED VIEW v{self.number} {options} AS {self.query()}")
+            self.execute(f"CREATE MATERIALIZED VIEW v{self.number} {options} AS {self.query()}")
         if self.rng.random() < 0.2:
             self.number += 1
-            self.say(f"CREATE INDEX i{self.number} ON a ({self.rng.choice(['k', 'x, k', 's'])})")
+            self.execute(f"CREATE INDEX i{self.number} ON a ({self.rng.choice(['k', 'x, k', 's'])})")
 
     def drop(self) -> None:
         indexes = self.k.db.catalog.indexes()
         if indexes and self.rng.random() < 0.3:
-            self.say(f"DROP INDEX {self.rng.choice(indexes).name}")
+            self.execute(f"DROP INDEX {self.rng.choice(indexes).name}")
         elif self.names():
-            self.say(f"DROP MATERIALIZED VIEW {self.rng.choice(self.names())} CASCADE")
+            self.execute(f"DROP MATERIALIZED VIEW {self.rng.choice(self.names())} CASCADE")
 
     def replace(self) -> None:
         if self.names():
             name = self.rng.choice(self.names())
             try:
-                self.say(f"CREATE OR REPLACE MATERIALIZED VIEW {name} AS {self.query()}")
+                self.execute(f"CREATE OR REPLACE MATERIALIZED VIEW {name} AS {self.query()}")
             except DefinitionError:
                 self.history.pop()  # others read it, or it would read itself
 
     def add_column(self) -> None:
         self.number += 1
-        self.say(f"ALTER TABLE {self.rng.choice('ab')} ADD COLUMN c{self.number} INTEGER")
+        self.execute(f"ALTER TABLE {self.rng.choice('ab')} ADD COLUMN c{self.number} INTEGER")
 
     def write(self) -> None:
         id, k, x = (self.rng.randrange(most) for most in (14, 4, 7))
-        self.say(
+        self.execute(
             self.rng.choice(
                 [
                     f"INSERT INTO a (id, k, x, s) VALUES ({id}, {k}, {x}, 's{x % 3}'), ({id + 1}, NULL, {x}, NULL)",
@@ -143,9 +143,9 @@ def test_all_views_are_right_at_every_moment_of_a_random_life(tmp_path: Path, nu
             life.settle()
             for name in life.names():
                 if k.db.catalog.definitions().find(name) is not None:
-                    life.say(f"DROP MATERIALIZED VIEW {name} CASCADE")
+                    life.execute(f"DROP MATERIALIZED VIEW {name} CASCADE")
             for index in k.db.catalog.indexes():
-                life.say(f"DROP INDEX {index.name}")
+                life.execute(f"DROP INDEX {index.name}")
             life.settle()
             assert not k.state_keys()
             assert not [name for name in k.documents() if name.startswith(("maintenance/", "discard/"))]

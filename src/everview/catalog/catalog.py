@@ -13,7 +13,7 @@ it must have no other effect::
                read at 8 ── draft ── commit(expected=8) → 9
 
 The counter also moves for documents that define nothing (a quarantine entry). The head
-document says when a definition changed last; only then is anything read again, and only
+document has the version of the last change of a definition; only then is anything read again, and only
 documents whose bytes differ are parsed again. :meth:`Catalog.version` is that number: it
 rises when a definition changes and at no other time, in every process.
 """

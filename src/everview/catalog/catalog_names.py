@@ -69,7 +69,7 @@ def view_relation(view: ViewDefinition) -> Relation:
     if not view.columns:
         raise DefinitionError(
             f"view {view.name} cannot be used in a query",
-            detail="its definition does not say what columns it has",
+            detail="its definition has no columns",
             hint="drop it, and create it with CREATE MATERIALIZED VIEW",
         )
     return Relation(view.name, "view", view.columns, view.key, bag=view.bag)

@@ -122,7 +122,7 @@ def _with_columns(query: exp.Expr, given: Sequence[str], chosen: Sequence[str]) 
     """The query with these columns under these names, whatever its tables gain: by name where it
     says ``*``, since new columns come in between; else by position, since recorded words differ."""
     star = isinstance(query, exp.Query) and query.is_star
-    if not star and isinstance(query, exp.Select) and _says_names(query, chosen):
+    if not star and isinstance(query, exp.Select) and _has_names(query, chosen):
         return query
     alias = exp.TableAlias(this=exp.to_identifier("q", quoted=True))
     if not star:
@@ -134,7 +134,7 @@ def _with_columns(query: exp.Expr, given: Sequence[str], chosen: Sequence[str]) 
     return exp.select(*outputs).from_(exp.Subquery(this=query.copy(), alias=alias))
 
 
-def _says_names(query: exp.Select, names: Sequence[str]) -> bool:
+def _has_names(query: exp.Select, names: Sequence[str]) -> bool:
     """Whether a query itself gives its columns these names: sqlglot names a cast of c after c, DuckDB does not."""
-    said = [one.alias_or_name if isinstance(one, exp.Alias | exp.Column) else None for one in query.selects]
-    return said == list(names)
+    given = [one.alias_or_name if isinstance(one, exp.Alias | exp.Column) else None for one in query.selects]
+    return given == list(names)

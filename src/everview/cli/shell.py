@@ -46,13 +46,13 @@ from everview.store.contract import Table
 HELP = """\
 SELECT …;        a statement ends with a semicolon, and may have several lines
 \\d               tables, views and indexes
-\\d NAME          the columns of a table or view, and the statement that makes it
+\\d NAME          the columns of a table or view, and the statement that defines it
 \\dv              views, with their groups and states
-\\timing          say how long statements take, or do not
+\\timing          turn the time of statements on or off
 \\?               this
 \\q               leave; so does Ctrl-D
 
-Ctrl-C gives up the statement that is typed, or the one that is executed. Tab completes names."""
+Ctrl-C cancels the input, or the running statement. Tab completes names."""
 
 _DELIMITERS = " \t\n()=<>,;+-*/%!|&'[]{}:"
 
@@ -152,20 +152,20 @@ class Shell:
                 self._show(result, began)
 
     def _show(self, result: Result, began: float) -> None:
-        said = []
+        notes = []
         if result.columns:
             drawn = draw(result, sys.stdout, self._out.width)
             count = counted(drawn.rows, "row")
-            said.append(f"the first {count}, there are more" if drawn.more else count)
+            notes.append(f"the first {count}, there are more" if drawn.more else count)
             if missing := drawn.missing():
-                said.append(missing)
+                notes.append(missing)
         else:
-            said.append("done")
+            notes.append("done")
         if self._timing:
-            said.append(_time(time.perf_counter() - began))
+            notes.append(_time(time.perf_counter() - began))
         for notice in result.notices:
             self._out.print(notice, style="yellow")
-        self._out.print("; ".join(said), style="dim")
+        self._out.print("; ".join(notes), style="dim")
 
     # -------------------------------------------------------------- commands
 

@@ -61,13 +61,13 @@ def lookup(table: exp.Table, key: Sequence[tuple[str, Type]]) -> Lookup | None:
     if where is None:
         return None
     alias = table.alias_or_name.lower()
-    said: dict[str, list[exp.Expr]] = {}
+    constants_of: dict[str, list[exp.Expr]] = {}
     for part in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
-        _note(part.unnest(), alias, said)
+        _note(part.unnest(), alias, constants_of)
     found: list[list[object]] = []
     count = 1
     for name, kind in key:
-        constants = said.get(name.lower(), [])
+        constants = constants_of.get(name.lower(), [])
         count *= len(constants)
         values = _values(constants, kind) if 0 < count <= MOST else None
         if values is None:
@@ -91,16 +91,16 @@ def _is_plain(table: exp.Table, select: exp.Select) -> bool:
     )
 
 
-def _note(part: exp.Expr, alias: str, said: dict[str, list[exp.Expr]]) -> None:
+def _note(part: exp.Expr, alias: str, constants_of: dict[str, list[exp.Expr]]) -> None:
     """Note the constants that one condition allows for a column of the table; the first counts."""
     if isinstance(part, exp.EQ):
         for column, value in ((part.this, part.expression), (part.expression, part.this)):
             if _of_table(column, alias) and _is_constant(value):
-                said.setdefault(column.name.lower(), [value])
+                constants_of.setdefault(column.name.lower(), [value])
     elif isinstance(part, exp.In) and _of_table(part.this, alias):
         values = part.args.get("expressions") or []
         if values and all(_is_constant(value) for value in values):
-            said.setdefault(part.this.name.lower(), values)
+            constants_of.setdefault(part.this.name.lower(), values)
 
 
 def _of_table(node: exp.Expr, alias: str) -> bool:

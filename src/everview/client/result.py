@@ -207,8 +207,8 @@ class Result:
         body = "".join(
             "<tr>" + "".join(f"<td>{escape(_shown(value))}</td>" for value in row) + "</tr>" for row in rows[:SHOWN]
         )
-        said = "".join(f"<p>{escape(line)}</p>" for line in (self._total(len(rows)), *self.notices))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
+        notes = "".join(f"<p>{escape(line)}</p>" for line in (self._total(len(rows)), *self.notices))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
 
     def _seen(self) -> list[tuple[Any, ...]]:
         """The first rows, SHOWN and one more if there are as many."""

@@ -75,14 +75,14 @@ def _shown(place: Path, seconds: float, seed: int, ending: Ending) -> bool:
     screen = Screen()
     with screen:
         outcome = Story(place, seconds, seed, screen, ending).play()
-    screen.say("")
+    screen.print("")
     for line in summary(outcome):
-        screen.say(line)
+        screen.print(line)
     if outcome.right:
-        screen.say("every row is right", "bold green")
+        screen.print("every row is right", "bold green")
     else:
-        screen.say("THIS IS WRONG: please report it, with the directory below", "bold red")
-    screen.say("\nGo on from here:")
+        screen.print("THIS IS WRONG: please report it, with the directory below", "bold red")
+    screen.print("\nNext steps:")
     for line in further(place):
-        screen.say(f"  {line}")
+        screen.print(f"  {line}")
     return outcome.right

@@ -94,10 +94,10 @@ def _print_table(result: Result) -> None:
     out = console()
     drawn = draw(result, sys.stdout, out.width if out.is_terminal else None, SHOWN)
     count = counted(drawn.rows, "row")
-    said = [f"the first {count}" if drawn.more else count, drawn.missing()]
+    notes = [f"the first {count}" if drawn.more else count, drawn.missing()]
     if drawn.more or drawn.missing():
-        said.append("--json and --csv print all")
-    out.print("; ".join(filter(None, said)))
+        notes.append("--json and --csv print all")
+    out.print("; ".join(filter(None, notes)))
 
 
 def _print_json(result: Result) -> None:

@@ -51,11 +51,11 @@ class Child:
             raise self._ended(code)
 
     def _ended(self, code: int) -> EverviewError:
-        said = self._log.read_bytes()[-TAIL:].decode("utf-8", "replace").strip()
+        output = self._log.read_bytes()[-TAIL:].decode("utf-8", "replace").strip()
         return EverviewError(
             f"the {self.name} has ended by itself with {code}",
-            detail=said or None,
-            hint=f"all it said is in {self._log}",
+            detail=output or None,
+            hint=f"all its output is in {self._log}",
         )
 
     def crash(self, patience: float = 20.0) -> None:

@@ -62,7 +62,7 @@ class Screen(AbstractContextManager["Screen"]):
         if self._live is not None:
             self._live.stop()
 
-    def say(self, text: str, style: str | None = None) -> None:
+    def print(self, text: str, style: str | None = None) -> None:
         """A line that stays."""
         self._console.print(text, style=style)
         self._console.file.flush()
@@ -73,7 +73,7 @@ class Screen(AbstractContextManager["Screen"]):
             self._live.update(Group(*_picture(look)), refresh=True)
         elif time.monotonic() - self._shown >= EVERY:
             self._shown = time.monotonic()
-            self.say(line(look))
+            self.print(line(look))
 
 
 def line(look: Look) -> str:

@@ -71,12 +71,12 @@ class Story:
             self._live("the shop is open", self._seconds / 3, started + SETTLED)
             crash = self._crash()
             self._live("the shop is open", self._seconds, 0)
-            self._screen.say("the shop closes: the writer stops, and its last writes are maintained")
+            self._screen.print("the shop closes: the writer stops, and its last writes are maintained")
             self._finish("writer")
             end = db.store.log.latest()
             self._until("what was written last is awaited", lambda: self._shows(end))
             seconds = time.monotonic() - self._began
-            self._screen.say("all views are recomputed from the base tables and compared, while the pipeline runs")
+            self._screen.print("all views are recomputed from the base tables and compared, while the pipeline runs")
             report = verified(db)
             self._finish("pipeline", signal.SIGTERM)
             epochs = sum(commit.epoch > started for commit in db.store.views.history(MAIN, 10_000))
@@ -84,17 +84,17 @@ class Story:
             return DemoOutcome(seconds, written, epochs, crash, self._snapshots, self._disagreed, report)
 
     def _set_up(self) -> None:
-        db, say = self._db, self._screen.say
+        db, show = self._db, self._screen.print
         db.sql(TABLES)
         Clerk(db, self._seed).fill()
         counts = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in db.status().tables)
-        say(f"a shop in {self._place}: {counts}")
+        show(f"a shop in {self._place}: {counts}")
         for view in VIEWS:
-            say(f"{view.name}: {view.kind}\n  {view.query}", "dim")
+            show(f"{view.name}: {view.kind}\n  {view.query}", "dim")
         began = time.monotonic()
         db.sql(";\n".join(view.statement for view in VIEWS))
         db.flush()
-        say(f"{len(VIEWS)} views built in {time.monotonic() - began:.1f} s; now a pipeline starts, and then a writer")
+        show(f"{len(VIEWS)} views built in {time.monotonic() - began:.1f} s; now a pipeline starts, and then a writer")
 
     # -------------------------------------------------------------- processes
 
@@ -125,7 +125,7 @@ class Story:
         del self._children["pipeline"]
         left = self._db.store.views.begun(MAIN)
         unfinished = left is not None and left.epoch == begun.epoch
-        self._screen.say(
+        self._screen.print(
             f"SIGKILL for the pipeline (process {pipeline.id}), with epoch {begun.epoch} under way", "bold red"
         )
         shown = self._db.store.views.committed(MAIN)
@@ -137,7 +137,7 @@ class Story:
         resumed = time.monotonic() - killed
         self._until("it takes in what was written meanwhile", lambda: self._shows(goal))
         caught_up = time.monotonic() - killed
-        self._screen.say(
+        self._screen.print(
             f"first commit {resumed:.1f} s after the kill, caught up after {caught_up:.1f} s", "bold green"
         )
         return Crash(begun.epoch, unfinished, resumed, caught_up, shown.frontier.operations_to(goal))
