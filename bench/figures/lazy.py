@@ -222,8 +222,8 @@ def _response(rows: Sequence[Row]) -> Comparison:
         "001, Figure 5 (update response time)",
         "lazy maintenance cuts the response time of an update of 1, 10 or 100 customers to almost nothing, for 100 of "
         "them 125 times, and a second view leaves it as it is, where an eager update waits for both",
-        f"100 customers are updated in {duration(one[0])} with V1 and in {duration(both[0])} with V1 and V2; waiting for "
-        f"the views would make that {duration(sum(one))} and {duration(sum(both))}, {times(sum(one) / one[0])} and "
+        f"100 customers are updated in {duration(one[0])} with V1 and in {duration(both[0])} with V1 and V2; waiting "
+        f"for the views would make that {duration(sum(one))} and {duration(sum(both))}, {times(sum(one) / one[0])} and "
         f"{times(sum(both) / both[0])} as long",
         "The same: a put writes rows and log and knows no view",
     )
