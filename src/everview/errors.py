@@ -9,23 +9,23 @@
     │   └── SqlError               a statement is wrong at a line and column
     │       ├── SqlSyntaxError     it cannot be read
     │       ├── SqlTypeError       its types do not fit
-    │       └── SqlRefusedError    it asks for what Everview does not do
-    ├── InputError                 a value handed in does not fit; nothing was written
+    │       └── SqlRefusedError    Everview does not support what it asks for
+    ├── InputError                 an argument is not valid; nothing was written
     │   ├── ValueTypeError         wrong type, out of range, not UTF-8, NaN in a key
     │   ├── MissingColumnError     a key column, or a NOT NULL column, has no value
     │   ├── UnknownColumnError     a column the table does not have
     │   └── KeyTooLongError        the encoded key is longer than the store takes
-    ├── StoreError                 the store cannot do what was asked
-    │   ├── NotAStoreError         the directory holds something else, or is damaged
+    ├── StoreError                 the store cannot do what it is asked to do
+    │   ├── NotAStoreError         the directory has other files, or is damaged
     │   ├── UnsupportedFormatError another version of Everview wrote it
     │   ├── StoreFullError         the map or the disk is full            (retryable)
-    │   ├── ConflictError          somebody else changed it first         (retryable)
+    │   ├── ConflictError          another process changed it first       (retryable)
     │   ├── LeaseTakenError        another process does this already      (retryable)
     │   ├── LogTrimmedError        the log no longer reaches back that far
     │   ├── DamagedEntryError      a log entry or record cannot be decoded
-    │   └── TopologyError          a node or region change that makes no sense
+    │   └── TopologyError          an invalid change of nodes or regions
     ├── InternalError              a mistake in Everview itself: please report it
-    ├── DeadlineError              what was waited for did not happen in time (retryable)
+    ├── DeadlineError              a wait took longer than its deadline  (retryable)
     ├── StalledError               maintenance makes no progress          (retryable)
     └── EpochError                 the rules of epochs
         ├── StaleEpochError        a write or read of an epoch that is closed (a zombie)
@@ -82,8 +82,8 @@ class DuplicateObjectError(DefinitionError):
 
 
 class SqlError(DefinitionError):
-    """A statement is wrong. ``line`` and ``column`` say where in its text, from 1; 0 where no
-    place can be named."""
+    """A statement is wrong. ``line`` and ``column`` are the place in its text, from 1; 0 if there
+    is none."""
 
     def __init__(
         self, message: str, *, detail: str | None = None, hint: str | None = None, line: int = 0, column: int = 0
@@ -111,11 +111,11 @@ class SqlTypeError(SqlError):
 
 
 class SqlRefusedError(SqlError):
-    """A statement asks for what Everview does not do."""
+    """A statement asks for something that Everview does not support."""
 
 
 class InputError(EverviewError):
-    """A value handed in does not fit. Nothing was written."""
+    """An argument is not valid. Nothing was written."""
 
 
 class ValueTypeError(InputError):
@@ -135,11 +135,11 @@ class KeyTooLongError(InputError):
 
 
 class StoreError(EverviewError):
-    """The store cannot do what was asked."""
+    """The store cannot do what it is asked to do."""
 
 
 class NotAStoreError(StoreError):
-    """The directory holds something else, or a store that is damaged."""
+    """The directory has other files, or a store that is damaged."""
 
 
 class UnsupportedFormatError(StoreError):
@@ -153,7 +153,7 @@ class StoreFullError(StoreError):
 
 
 class ConflictError(StoreError):
-    """Somebody else changed it first. Read again and retry."""
+    """Another process changed it first. Read again and retry."""
 
     retryable = True
 
@@ -173,15 +173,15 @@ class DamagedEntryError(StoreError):
 
 
 class TopologyError(StoreError):
-    """A change of nodes or regions that makes no sense."""
+    """An invalid change of nodes or regions."""
 
 
 class InternalError(EverviewError):
-    """Everview met what it does not expect: a mistake in it. The error that it met is its cause."""
+    """An unexpected error: a mistake in Everview. The original error is its cause."""
 
     @classmethod
     def of(cls, error: BaseException) -> InternalError:
-        """What an unexpected error becomes."""
+        """The InternalError for an unexpected error."""
         return cls(
             f"something unexpected happened: {type(error).__name__}: {error}",
             detail="this is a mistake in Everview, and not in how it was called",
@@ -190,13 +190,13 @@ class InternalError(EverviewError):
 
 
 class DeadlineError(EverviewError):
-    """What was waited for did not happen in time."""
+    """A wait took longer than its deadline."""
 
     retryable = True
 
 
 class StalledError(EverviewError):
-    """Maintenance makes no progress: what it waits for is done by nobody."""
+    """Maintenance makes no progress: it waits for something that no process does."""
 
     retryable = True
 

@@ -146,7 +146,7 @@ def plus(one: Three, other: Three) -> Three:
 
 
 def _short(seconds: float) -> float:
-    """To the microsecond: nobody measures better here."""
+    """To the microsecond: the clock is not more precise here."""
     return round(seconds, 6)
 
 

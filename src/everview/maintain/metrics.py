@@ -14,8 +14,8 @@ the group with as many slots as epochs are remembered, so they are there exactly
 EpochSums are those as of the last epoch plus this one's, like any other state: an epoch that is tried twice is
 counted once. Two attempts may measure different times; the one that commits is the one that is kept.
 
-Nothing here changes a document after a group's first epoch, so nobody who watches the catalog is
-woken by an epoch. All keys are made to lie in one part of the state, and an epoch's figures are one
+Nothing here changes a document after a group's first epoch, so an epoch wakes no process that
+watches the catalog. All keys are made to lie in one part of the state, and an epoch's figures are one
 transaction.
 """
 
@@ -55,7 +55,7 @@ class Timing:
     """What only the one who does the epochs knows."""
 
     since: float
-    """When it began to do epochs: one that was begun before was left behind by somebody else."""
+    """When it began to do epochs: one that was begun before was left behind by another process."""
     commit: float | None = None
     """Seconds that the last commit of the group took."""
 
@@ -74,7 +74,7 @@ class Metrics:
     # -------------------------------------------------------------- writing
 
     def taken(self, begun: Begun) -> Taken:
-        """Now somebody begins to work on an epoch."""
+        """The time and the queue when work on an epoch begins."""
         return Taken(time.time(), begun.start.operations_to(begun.start | self.store.log.latest()))
 
     def record(self, begun: Begun, task: EpochTask, outcome: Outcome, timing: Timing) -> None:
@@ -93,7 +93,7 @@ class Metrics:
         )
         again = EpochSums(sums.totals.after(figures, pace=usual), self._pruned(held, task).after(changed, begun.epoch))
         previous = pa.array(known, BINARY)
-        if slot != self._slot(sums.totals.epochs):  # somebody else has done epochs of the group
+        if slot != self._slot(sums.totals.epochs):  # another process has run epochs of the group
             slot, previous = self._slot(sums.totals.epochs), None
         self._epochs[begun.group] = again.totals.epochs
         values = pa.array([again.to_bytes(), figures.to_json()], BINARY)

@@ -10,7 +10,7 @@ among the last operations nor among those of the last time that are kept for rea
       ▼                      ▼   or kept for readers         ▼
       ├──────────────────────┼───────────────────────────────┤
 
-Who needs logs, and from where:
+The readers of logs, and the point from which they need them:
 
 - a group with views: from the frontier of its last epoch. One that lags (a lazy one, say) holds the
   logs back for as long as it does, and one whose views are gone until no process can begin an epoch of it;
@@ -19,7 +19,7 @@ Who needs logs, and from where:
 - readers: subscribers, reads of an earlier epoch, snapshots that are compared with base rows. They
   hold nothing back. What is kept for them is a setting of the store (``SET GLOBAL
   log_retention_operations`` and ``log_retention_age``): by default the last million operations, and
-  whatever is younger than an hour. A reader that comes later gets an error that explains it.
+  all operations younger than an hour. A reader that comes later gets an error that explains it.
 
 The work is done in turns of bounded size by the maintainer, so writers never wait for long.
 """

@@ -7,10 +7,10 @@ What Spark does by default, and what is set here for a master of this machine:
 
 | | by default | here |
 |---|---|---|
-| driver and block manager | listen on the machine's address, serve everybody | loopback, a secret per session |
+| driver and block manager | listen on the machine's address, serve anyone | loopback, a secret per session |
 | blocks of rows on disk (shuffles, broadcasts) | readable by all users | private directory, encrypted |
 | sockets of Python workers | in the shared temporary directory | in the private directory |
-| Python's end of Py4J | on loopback, serves everybody | asks for the secret (:func:`require_secret`) |
+| Python's end of Py4J | on loopback, serves anyone | asks for the secret (:func:`require_secret`) |
 | Java's counters (hsperfdata) | in the shared temporary directory | off |
 
 The secret reaches Java through Py4J's connection, which has a secret of its own. Settings that are given to a new

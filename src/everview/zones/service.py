@@ -9,9 +9,9 @@ thread of this process until it is stopped, and then ends between two epochs.
           ▲                           │
           └──── tried again ◀─────────┘ an error that may pass (a full disk, a lost executor)
 
-Who waits for as long as it takes stands by: it has Spark running, so that taking over takes seconds less.
+A service that waits forever keeps Spark ready, so that taking over takes seconds less.
 
-What it does is reported as events (:mod:`everview.zones.events`).
+It reports what it does as events (:mod:`everview.zones.events`).
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ BEAT = 0.05
 LOOK = 1.0
 """Seconds between two checks for new events."""
 AGAIN = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
-"""Seconds to wait after errors that may pass, one after another; then always as long as the last."""
+"""Seconds to wait after the first, second, … error that may pass; then always the last number."""
 
 
 ATTEMPTS = 3
-"""So often what is not known to pass is tried again, unless an epoch was committed in between."""
+"""Attempts after an error that may not pass, unless an epoch was committed in between."""
 
 
 class Ended(Enum):
-    """How a service came to its end."""
+    """How a service ended."""
 
     CLEAN = "clean"
     FAILED = "failed"
