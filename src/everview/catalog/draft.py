@@ -12,8 +12,8 @@ one after the other and become visible at once::
 
     totals = catalog.change(work)
 
-A draft never touches a store. What it takes out of the catalog (a dropped table, a state
-table no view uses any more) it marks as discarded in the same commit; the process
+A draft never touches a store. What it removes from the catalog (a dropped table, a state
+table that no view uses any more) is marked as discarded in the same commit; the process
 that removes the rows afterwards removes the mark. So a crash in between leaks nothing.
 """
 

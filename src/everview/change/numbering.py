@@ -40,13 +40,13 @@ class Numbers:
     count: int
 
     def first(self) -> Ints:
-        """Where each number first appears; rising."""
+        """The index at which each number first appears; rising."""
         found = np.empty(self.count, np.int64)
         found[self.of_rows[::-1]] = np.arange(len(self.of_rows) - 1, -1, -1)
         return found
 
     def last(self) -> Ints:
-        """Where each number last appears."""
+        """The index at which each number last appears."""
         found = np.empty(self.count, np.int64)
         found[self.of_rows] = np.arange(len(self.of_rows))
         return found

@@ -34,7 +34,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def show_error(error: EverviewError) -> None:
-    """What went wrong, why, and what to do; nothing if the output is closed."""
+    """Print an error: the problem, its cause and what to do; nothing if the output is closed."""
     with contextlib.suppress(OSError):
         console(sys.stderr).print(f"error: {error}", style="red")
 

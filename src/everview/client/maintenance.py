@@ -36,7 +36,7 @@ _POLL = 0.005
 
 
 _Created: TypeAlias = tuple[Maintained, ViewDefinition | None]
-"""What was recorded, and the view that it replaces."""
+"""The recorded view or index, and the view that it replaces."""
 
 
 class Maintenance:

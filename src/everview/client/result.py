@@ -55,7 +55,7 @@ class ResultColumn:
 
 @public
 class Result:
-    """The answer to a statement. Iterating gives tuples, one row after another."""
+    """The answer to a statement. Iterating yields the rows as tuples."""
 
     def __init__(
         self,

@@ -112,13 +112,13 @@ class Status:
     tables: tuple[tuple[str, int], ...]
     """Base tables, and how many rows they have."""
     latest: Frontier
-    """Where the logs end."""
+    """The end of the logs."""
     unreadable: int
     """Log entries that cannot be read."""
     maintainer: str | None
     """The process that maintains the views, as far as it is known; None: no process does."""
     log: KeptLogs
-    """What is kept of the logs, and for which reader."""
+    """The kept part of the logs, and the reader that needs it."""
 
     def view(self, name: str) -> ViewState:
         """One view or index by name."""

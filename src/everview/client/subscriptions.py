@@ -62,7 +62,7 @@ _TOKEN = re.compile(r"(\d+):([0-9a-f]+)")
 @public
 @dataclass(frozen=True)
 class ViewChange:
-    """What one epoch changed in a view: rows that came and rows that went, with the view's columns. A
+    """The changes of one epoch in a view: rows that came and rows that went, with the view's columns. A
     row that changed is in both. Epochs that changed nothing in the view have neither."""
 
     view: str

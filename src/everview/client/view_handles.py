@@ -121,7 +121,7 @@ class _Known:
 
 @public
 class ViewHandle:
-    """One view. What is read is the last committed epoch, or what is asked for: ``fresh`` (everything
+    """One view. A read shows the last committed epoch, or more if asked: ``fresh`` (everything
     written before the call), or at most ``max_staleness`` seconds behind; if that takes longer
     than ``deadline`` seconds, a DeadlineError contains how far the view is."""
 

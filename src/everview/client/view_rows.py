@@ -3,7 +3,7 @@
 A :class:`ViewRows` knows the place of one view's rows under one plan, and reads them
 through any reader of state: the store, a snapshot, or a snapshot with changes laid over it.
 
-A key is given as the values of the view's key columns, in their order. What is stored is the encoding
+A key is given as the values of the view's key columns, in their order. The store key is the encoding
 of the same values (:mod:`everview.operators.stored`), after the tag of the view's member if many
 views share a table::
 

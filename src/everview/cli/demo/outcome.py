@@ -91,7 +91,7 @@ def summary(outcome: DemoOutcome) -> Iterator[str]:
 
 
 def further(folder: Path) -> Iterator[str]:
-    """What to try next, ready to paste."""
+    """Commands to try next, ready to paste."""
     everview = _command()
     place = shlex.quote(str(folder / STORE))
     yield f"{everview} sql {place} -c 'SELECT * FROM best ORDER BY city, spent DESC'"

@@ -68,7 +68,7 @@ def compression_of(file: str) -> str | None:
 
 
 def delimiter_of(file: str) -> str:
-    """What separates the fields of a CSV file with this name."""
+    """The separator of the fields of a CSV file with this name."""
     return "\t" if _suffix(file) == ".tsv" else ","
 
 
