@@ -24,7 +24,7 @@ from sqlglot import exp
 from everview.change.schema import Column, Schema
 from everview.errors import DefinitionError
 from everview.sql.dialects import to_sql
-from everview.sql.positions import START, Position
+from everview.sql.positions import START, TextPosition
 
 Option: TypeAlias = str | int | float | bool
 
@@ -45,7 +45,7 @@ class Statement:
     """What all statements have."""
 
     text: str = field(default="", kw_only=True, compare=False, repr=False)
-    at: Position = field(default=START, kw_only=True, compare=False, repr=False)
+    at: TextPosition = field(default=START, kw_only=True, compare=False, repr=False)
     source: str = field(default="", kw_only=True, compare=False, repr=False)
     words: OwnWords | None = field(default=None, kw_only=True, compare=False, repr=False)
     """Its query as it was written, where it was written in DuckDB's SQL."""

@@ -16,7 +16,7 @@ import re
 from sqlglot import exp
 
 from everview.errors import SqlError, SqlRefusedError
-from everview.sql.expand import WHOLE
+from everview.sql.expansion import WHOLE
 from everview.sql.positions import error_at, offset_of
 
 TIES = "with_ties"

@@ -28,7 +28,7 @@ import duckdb
 
 from everview.change.types import Type, parse_type
 from everview.errors import DefinitionError, SqlTypeError
-from everview.sql.fetching import fetched
+from everview.sql.result_values import fetched
 from everview.sql.settings import closed_at_exit, connect
 
 Columns: TypeAlias = tuple[tuple[str, Type], ...]

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from everview.errors import SqlRefusedError
 from everview.sql.dialects import to_sql
-from everview.sql.expand import expanded
-from everview.sql.namespace import Namespace
+from everview.sql.expansion import expanded
+from everview.sql.namespace import Namespace, inputs_of
 from everview.sql.positions import error_at, offset_of
 from everview.sql.typer import Described, Failure, typer
 
@@ -83,7 +83,7 @@ class ValueTypes:
 
     def _described(self) -> Described | Failure:
         tree, uses = expanded(self._holder.this, self._namespace, self._text)
-        inputs = {relation.name: [(column.name, column.type) for column in relation.columns] for relation in uses}
+        inputs = inputs_of(uses)
         return typer().attempt(to_sql(tree), inputs)
 
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.sql.calls import called
-from everview.sql.positions import START, Position, position_of
+from everview.sql.aggregates import called
+from everview.sql.positions import START, TextPosition, position_of
 
 ORDERED = frozenset(
     [
@@ -53,23 +53,23 @@ _WINDOWED = frozenset(["row_number", "ntile", "lag", "lead", "first_value", "las
 
 
 @dataclass(frozen=True)
-class OpenOrder:
+class NondeterministicOrder:
     """A construct whose answer depends on an order that SQL leaves open."""
 
     node: exp.Expr
     what: str
     ties_only: bool
     """It has an ORDER BY, so that only equal rows are at issue."""
-    at: Position
+    at: TextPosition
 
 
-def open_orders(tree: exp.Expr, text: str) -> tuple[OpenOrder, ...]:
+def nondeterministic_orders(tree: exp.Expr, text: str) -> tuple[NondeterministicOrder, ...]:
     found = []
     for node in tree.walk():
         kind = _kind(node)
         if kind is not None:
             what, ties_only = kind
-            found.append(OpenOrder(node, what, ties_only, position_of(node, text) or START))
+            found.append(NondeterministicOrder(node, what, ties_only, position_of(node, text) or START))
     return tuple(sorted(found, key=lambda order: order.at))
 
 

@@ -17,8 +17,8 @@ from everview.change.types import Type, parse_type
 from everview.errors import DefinitionError
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.options import nearest
+from everview.sql.pieces import Piece
 from everview.sql.positions import offset_of
-from everview.sql.split import Piece
 
 _WRITTEN = (
     "a stored row holds what was written",
