@@ -237,7 +237,7 @@ def _planned(
 def _with_own_names(view: CreateMaterializedView, columns: Columns) -> CreateMaterializedView:
     """The view with names for its columns, if it gives none and two of the query's are equal."""
     given = tuple(name for name, _ in columns)
-    chosen = namespace.told_apart(given)
+    chosen = namespace.distinct_names(given)
     return view if view.columns or chosen == given else replace(view, columns=chosen)
 
 

@@ -91,7 +91,7 @@ def has_names(query: exp.Expr) -> bool:
 def as_written(
     query: exp.Expr, text: str, words: OwnWords | None, inputs: Inputs, described: Described | Failure
 ) -> Described | Failure:
-    """What DuckDB says of the query, with the names it gives to the words it was read from; where these are
+    """DuckDB's description of the query, with the names it gives to the words it was read from; where these are
     not known they are looked for in the text."""
     source = None if has_ties(query) or TRANSLATED in query.meta else words or _source(query, text)
     if source is None:

@@ -39,7 +39,7 @@ class Checked:
     """A query whose names and types are known."""
 
     tree: exp.Query
-    """Qualified as :mod:`everview.sql.resolution` says."""
+    """Qualified as in :mod:`everview.sql.resolution`."""
     columns: Columns
     uses: tuple[NamedRelation, ...]
     """The tables and materialized views it reads."""

@@ -83,7 +83,7 @@ def _by_position(side: exp.Expr, own: Sequence[str], names: Sequence[str]) -> ex
 
 def write_out_column_sets(query: Resolution) -> None:
     """COLUMNS(…), stars with a pattern and the star of a struct: each column that such an expression stands for gets
-    an expression of its own. Raises where others are left that say more than which columns are shown:
+    an expression of its own. Raises where others are left that are more than a list of columns to show:
     ``WHERE COLUMNS(*) > 1`` holds of all columns together."""
     for select in reversed(list(query.tree.find_all(exp.Select))):
         parts = []

@@ -69,7 +69,7 @@ def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
         raise too_deep() from None
     except UnsupportedError as error:
         raise SqlRefusedError(
-            "the text says something that DuckDB's SQL cannot", detail=str(error), hint="write it in DuckDB's SQL"
+            "DuckDB's SQL has no words for a part of the text", detail=str(error), hint="write it in DuckDB's SQL"
         ) from None
 
 
@@ -195,7 +195,7 @@ class Reader:
         return self.tree(tokens, text)
 
     def tokens(self, text: str) -> list[Token]:
-        """The tokens of a text, without its comments: a tree says what a text means."""
+        """The tokens of a text, without its comments: a tree holds what a text means."""
         tokens = self._tokenizer(dialect=self._dialect).tokenize(text)
         for token in tokens:
             token.comments = []
@@ -286,7 +286,7 @@ def _syntax_error(text: str, error: ParseFailure) -> EverviewError:
 
 
 def _plain(description: str) -> str | None:
-    """sqlglot's words without its classes; nothing where they say no more than the mark does."""
+    """sqlglot's words without its classes; nothing where they add nothing to the mark."""
     missing = re.match(r"Required keyword: '(\w+)' missing for <class '(?:\w+\.)*(\w+)'>", description)
     if missing:
         return f"{_words(missing[2])} lacks a part"
@@ -344,8 +344,8 @@ def _reread(tree: exp.Expr) -> exp.Expr:
     text = sql if whole else f"SELECT {sql}"
     try:
         read = reader(DEFAULT).read(text)
-    except SqlSyntaxError:  # its place is one in the written text, which nobody knows
-        raise SqlglotError("what it says cannot be written in DuckDB's SQL") from None
+    except SqlSyntaxError:  # its place is one in the written text, which the user never sees
+        raise SqlglotError("it cannot be written in DuckDB's SQL") from None
     for node in read.walk():
         for key in ("line", "col", "start", "end"):
             node.meta.pop(key, None)

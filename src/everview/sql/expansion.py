@@ -190,7 +190,7 @@ class _Expansion:
         )
 
     def _system(self, table: exp.Table) -> NamedRelation:
-        """A table that tells how views are doing: a SELECT can read it, a definition cannot."""
+        """A table with the status of views: a SELECT can read it, a definition cannot."""
         relation = self._namespace.find(system_name(table.name))
         if relation is not None:
             return relation
@@ -270,7 +270,7 @@ class _Expansion:
                 SqlRefusedError,
                 call,
                 f"{name}() cannot be read from",
-                why="it reads what is no table or view of this database, and nobody would say when that changes",
+                why="it reads what is no table or view of this database, whose changes are in no log",
                 hint="load the rows into a table with INSERT, or write the query out",
             )
         near = nearest(name, TABLE_FUNCTIONS | TIME_WINDOWS)

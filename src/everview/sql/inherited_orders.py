@@ -197,7 +197,7 @@ def _give_window(window: exp.Window, keys: list[exp.Ordered]) -> None:
 
 def _give_call(call: exp.Expr, keys: list[exp.Ordered]) -> None:
     if isinstance(call, exp.AnyValue) and isinstance(call.parent, exp.IgnoreNulls):
-        call = call.parent  # sqlglot says of any_value what it does anyway
+        call = call.parent  # sqlglot adds to any_value what it does anyway
     text = to_sql(call)
     if isinstance(call.parent, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or not text.endswith(")"):
         raise _Unwritten

@@ -117,7 +117,7 @@ def _keys(holder: exp.Expr) -> list[exp.Expr]:
 
 
 def _is_distinct_part(select: exp.Select) -> bool:
-    """Whether it is one side of a UNION, INTERSECT or EXCEPT that tells rows apart."""
+    """Whether it is one side of a UNION, INTERSECT or EXCEPT that leaves out equal rows."""
     around = select.parent
     while isinstance(around, exp.Subquery | exp.Paren):
         around = around.parent

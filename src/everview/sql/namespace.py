@@ -41,7 +41,7 @@ def fold(name: str) -> str:
     return "".join(char.lower() if char.isascii() else char for char in name)
 
 
-def told_apart(names: Iterable[str]) -> tuple[str, ...]:
+def distinct_names(names: Iterable[str]) -> tuple[str, ...]:
     """The names of a query's columns as DuckDB gives them to a table or view: the second ``a`` is ``a_1``."""
     taken: set[str] = set()
     met: Counter[str] = Counter()

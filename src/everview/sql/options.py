@@ -34,7 +34,7 @@ SETTINGS: Mapping[str, Values] = {
     "dialect": None,
     "on_reevaluation": VIEW_OPTIONS["on_reevaluation"],
 }
-"""What ``SET`` sets, for whoever says it."""
+"""What ``SET`` sets, for one session."""
 
 STORE_SETTINGS: Mapping[str, Values] = {
     "log_retention_operations": int,
@@ -61,7 +61,7 @@ def checked_option(kind: str, known: Mapping[str, Values], name: str, value: Opt
     if isinstance(allowed, type):
         number = str(value)
         if isinstance(value, bool) or not number.isdecimal() or not 0 < int(number) < 2**63:
-            raise DefinitionError(f"{kind} {folded} cannot be {value!r}", hint=f"write {folded} = 1000, say")
+            raise DefinitionError(f"{kind} {folded} cannot be {value!r}", hint=f"write {folded} = 1000, for example")
         return folded, str(int(number))
     spelled = value.lower() if isinstance(value, str) else value
     if spelled not in allowed:

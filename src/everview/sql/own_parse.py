@@ -169,7 +169,7 @@ _OPPOSITES = {
     "COMPARE_DISTINCT_FROM": "COMPARE_NOT_DISTINCT_FROM",
     "COMPARE_NOT_DISTINCT_FROM": "COMPARE_DISTINCT_FROM",
 }
-"""What is never null has an opposite that says the same as NOT."""
+"""What is never null has an opposite that equals its NOT."""
 
 
 def _not(node: Json) -> Json:
@@ -240,7 +240,7 @@ _EVERYTHING: Json = {
 
 
 def _order(order: Json) -> Json:
-    """An order says ASC and NULLS LAST, or says nothing."""
+    """ASC and NULLS LAST are the default, written or not."""
     nulls = "ORDER_DEFAULT" if order["null_order"].replace("_", " ") == "NULLS LAST" else order["null_order"]
     way = "ORDER_DEFAULT" if order["type"] == "ASCENDING" else order["type"]
     return {**order, "null_order": nulls, "type": way}
@@ -312,7 +312,7 @@ _MOST_TRUSTED = 10_000
 
 def is_trusted(words: str, rendered: str) -> bool:
     """Whether a query means the same in both texts; also where DuckDB reads none in the words: then they
-    say something that is Everview's own."""
+    have something that is Everview's own."""
     own, ours = _literals(words), _literals(rendered)
     shapes = shape(words), shape(rendered)
     if own == ours and shapes in _TRUSTED:

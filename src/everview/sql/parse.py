@@ -1,7 +1,7 @@
 """Text to statements.
 
 :func:`parse` cuts a text at its semicolons and reads each piece into the
-dataclass that says what it asks for, or raises an error that shows where it is wrong.
+dataclass of what it asks for, or raises an error that shows where it is wrong.
 
     >>> [type(found).__name__ for found in parse("CREATE TABLE t (a INTEGER PRIMARY KEY); SELECT a FROM t")]
     ['CreateTable', 'Select']

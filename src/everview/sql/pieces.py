@@ -6,6 +6,9 @@ they come from, and every error about it is made here, because here the places a
 Statements are separated by semicolons. ``SET dialect`` changes how the rest of the text is
 cut into tokens (a backtick is a quote here and a mistake there), so a text is cut in
 stretches, each one up to the next ``SET dialect``.
+
+The tree of a statement is taken over field by field: a reader of a node names the fields that it understands
+(:func:`only`), and any other field that is set is refused, so that no part of a user's text is silently ignored.
 """
 
 from __future__ import annotations
@@ -203,7 +206,7 @@ def _token_error(text: str, error: TokenError) -> SqlError:
 # ------------------------------------------------------------------ trees taken over field by field
 
 _WORDS = {"cluster": "ON", "order": "ORDER BY", "group": "GROUP BY", "exists": "IF EXISTS"}
-"""How fields are written whose names say something else."""
+"""How fields are written that have other names in sqlglot."""
 
 
 def only(piece: Piece, node: exp.Expr, understood: Collection[str], what: str) -> None:

@@ -10,7 +10,7 @@ has none of its own stands where the first of its parts does::
            ^   ^   ^        the sum stands at its first part, the call at its name
 
 A tree without any (``SELECT ()``) stands where its statement begins, which
-``meta["statement"]`` of a query says.
+is in ``meta["statement"]`` of a query.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def error_at(
     why: str | None = None,
     hint: str | None = None,
 ) -> SqlError:
-    """An error that says what is wrong, and shows where."""
+    """An error with what is wrong, and a mark where."""
     if offset is None:
         return kind(what, detail=why, hint=hint)
     at = position(text, offset)

@@ -34,7 +34,7 @@ _TYPE = r"([A-Z][A-Z0-9_]*(?: [A-Z]+)*(?:\([^)]*\))?(?:\[\d*\])*)"
 
 
 def refusal(failure: Failure, tree: exp.Expr, sql: str, text: str, relations: Sequence[NamedRelation]) -> EverviewError:
-    """The error to raise for what DuckDB said of ``sql``, which was written from ``tree``."""
+    """The error to raise for DuckDB's complaint about ``sql``, which was written from ``tree``."""
     node = _node_at(failure.offset, tree, sql)
     offset, width = _place(node, failure, tree, text)
     message = failure.message.replace("INTEGER_LITERAL", "INTEGER").replace("STRING_LITERAL", "VARCHAR")

@@ -93,7 +93,7 @@ def refuse_unknown_parts(tree: exp.Expr, text: str) -> None:
             offset_of(node),
             f"{what} of {node.key.upper()} cannot be part of a query here",
             why="Everview reads it and does nothing with it",
-            hint="leave it out, or say it in other words",
+            hint="leave it out, or write it in other words",
         )
 
 

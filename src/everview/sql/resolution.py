@@ -1,6 +1,6 @@
 """Every column of a query tied to the table it comes from.
 
-Sqlglot resolves names, stars, USING, aliases and positions, DuckDB says whether
+Sqlglot resolves names, stars, USING, aliases and positions, DuckDB checks whether
 the result still has the same columns and types, and what sqlglot cannot resolve stays whole for
 DuckDB to evaluate.
 
@@ -50,14 +50,14 @@ class Unresolved(Exception):
 
 
 @dataclass(frozen=True)
-class Sources:
+class QuerySources:
     """The tables and views that a query reads."""
 
     relations: Mapping[str, NamedRelation]
     inputs: Inputs
 
     def describe(self, sql: str) -> Described | None:
-        """What DuckDB says of a query over them; None where it refuses it."""
+        """The columns that DuckDB gives a query over them; None where it refuses it."""
         described = typer().attempt(sql, self.inputs)
         return described if isinstance(described, Described) else None
 
@@ -68,9 +68,9 @@ class Resolution:
 
     tree: exp.Paren
     """A holder of the query, so that the query itself can be replaced too."""
-    sources: Sources
+    sources: QuerySources
     described: Described
-    """What DuckDB says of the query: its columns have to stay the same."""
+    """The columns that DuckDB gives the query, which have to stay the same."""
     hidden: dict[str, tuple[exp.Expr, tuple[str, ...]]] = field(default_factory=dict)
     """The parts that stay whole, with their columns, by the names of the tables that stand for them."""
 
@@ -116,9 +116,9 @@ def qualified(
     described: Described,
     resolve: Callable[[Resolution], None],
 ) -> exp.Expr:
-    """The query with every column tied to its source. ``described`` is what DuckDB says of it, and ``resolve`` runs the
+    """The query, of which ``described`` are the columns, with every column tied to its source. ``resolve`` runs the
     passes."""
-    sources = Sources({fold(relation.name): relation for relation in relations}, inputs)
+    sources = QuerySources({fold(relation.name): relation for relation in relations}, inputs)
     tree = _resolved(query, sources, described, resolve)
     if tree is None:
         retried = copied(query)
@@ -128,13 +128,13 @@ def qualified(
         tree = _resolved(_whole_query(query), sources, described, resolve)
     if tree is None:
         raise SqlRefusedError(
-            "the columns of the query cannot be told apart", hint="give each a simple name of its own: … AS name"
+            "two columns of the query cannot be distinguished", hint="give each a simple name of its own: … AS name"
         )
     return tree
 
 
 def _resolved(
-    query: exp.Expr, sources: Sources, described: Described, resolve: Callable[[Resolution], None]
+    query: exp.Expr, sources: QuerySources, described: Described, resolve: Callable[[Resolution], None]
 ) -> exp.Expr | None:
     """The query resolved, if the passes can do it and DuckDB finds it the same."""
     if not isinstance(query, exp.Query):
@@ -154,7 +154,7 @@ def _resolved(
 # ------------------------------------------------------------------ what cannot be resolved
 
 
-def _keep_whole(tree: exp.Expr, sources: Sources, resolve: Callable[[Resolution], None]) -> bool:
+def _keep_whole(tree: exp.Expr, sources: QuerySources, resolve: Callable[[Resolution], None]) -> bool:
     """Mark the innermost subqueries of FROM that cannot be resolved on their own."""
     marked = False
     for subquery in reversed(list(_subqueries(tree))):

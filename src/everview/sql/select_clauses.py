@@ -25,7 +25,7 @@ from everview.sql.resolution import Resolution, SelectScope
 
 
 def take_off_parentheses(query: Resolution) -> None:
-    """Parentheses around what FROM names, taken off where they say nothing. Joins in parentheses on the right of
+    """Parentheses around what FROM names, taken off where they change nothing. Joins in parentheses on the right of
     another join stay: they are made first."""
     for select in list(query.tree.find_all(exp.Select)):
         _unwrap(select)
@@ -34,14 +34,14 @@ def take_off_parentheses(query: Resolution) -> None:
 def _unwrap(select: exp.Select) -> None:
     from_ = select.args.get("from_")
     for holder in [*([from_] if from_ is not None else []), *(select.args.get("joins") or [])]:
-        while _says_nothing(holder.this):
+        while _is_wrapper(holder.this):
             around, inside = holder.this, holder.this.this
             joins = inside.args.get("joins") or []
             if joins and around.args.get("joins"):
                 break
             holder.set("this", inside.pop())
             holder.this.set("joins", joins or around.args.get("joins"))
-            if joins and holder is not from_ and not _says_nothing(holder.this):
+            if joins and holder is not from_ and not _is_wrapper(holder.this):
                 holder.set("this", exp.Subquery(this=holder.this))
                 break
     if from_ is not None and from_.this.args.get("joins") and not isinstance(from_.this, exp.Values):
@@ -50,7 +50,7 @@ def _unwrap(select: exp.Select) -> None:
         select.set("joins", [*first, *(select.args.get("joins") or [])])
 
 
-def _says_nothing(node: exp.Expr) -> bool:
+def _is_wrapper(node: exp.Expr) -> bool:
     """Whether a node is parentheses around a table or a subquery."""
     plain = isinstance(node, exp.Subquery) and not any(node.args.get(key) for key in ("alias", "pivots", "sample"))
     return plain and not node.meta and isinstance(node.this, exp.Table | exp.Subquery)

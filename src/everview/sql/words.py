@@ -1,6 +1,6 @@
 """A query in the user's own words, for DuckDB to evaluate as they stand.
 
-Where our reading of a query cannot be trusted, or there is none, DuckDB's own reading says
+Where our reading of a query cannot be trusted, or there is none, DuckDB's own reading shows
 which tables the words read and whether they may be a view, and the words themselves are what is evaluated.
 
 ::
@@ -225,7 +225,7 @@ class _ReadTables:
             raise self._error(
                 node,
                 f"{name}() cannot be read from",
-                why="it reads what is no table or view of this database, and nobody would say when that changes",
+                why="it reads what is no table or view of this database, whose changes are in no log",
             )
 
     def _volatile(self, node: Json, what: str, reason: Reason) -> EverviewError:

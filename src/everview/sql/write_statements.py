@@ -1,6 +1,6 @@
 """INSERT, UPDATE, DELETE and SELECT out of sqlglot's trees.
 
-A write says a table and what changes there; whatever else a dialect lets it say
+A write has a table and what changes there; whatever else a dialect lets it have
 (RETURNING, ON CONFLICT, FROM, …) is refused with what to write instead.
 """
 
