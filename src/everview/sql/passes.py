@@ -244,7 +244,7 @@ PASSES: tuple[Pass[QueryState], ...] = (
     Pass(refuse_constructs, "before DuckDB is asked, which accepts them or refuses them in words of its own"),
     Pass(mark_limits, "before the query is written out for DuckDB, which has no WITH TIES"),
     Pass(recall_resolved, "after every refusal that goes by the text, and before all that is asked of DuckDB"),
-    Pass(describe_columns, "while names are the user's: DuckDB's errors name what the user wrote", resolves=True),
+    Pass(describe_columns, "before names are resolved: DuckDB's errors name what the user wrote", resolves=True),
     Pass(rehearse, "once it is known that DuckDB can read the query", resolves=True),
     Pass(check_types, "while output columns stand where the user wrote them, which the error shows", resolves=True),
     Pass(qualify_columns, "once there is a description to compare the result with", resolves=True),
