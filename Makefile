@@ -27,13 +27,14 @@ test: setup ## all tests, on all cores and one more (many wait for Java), and sm
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(PYTEST)
 	$(if $(PYTEST),,$(BIN)/python -m bench --quick)
 
-check: $(STAMP) ## format, lint, types, import contract
+check: $(STAMP) ## format, lint, words, types, import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python scripts/check-words
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup ## every experiment, and docs/benchmarks anew: on a quiet machine
+bench: setup ## every experiment; rewrites docs/benchmarks; on a quiet machine
 	$(BIN)/python -m bench
 
 bench-quick: setup ## every experiment with small sizes: are the results right?
@@ -43,7 +44,7 @@ format: $(STAMP) ## rewrite the sources in the house format
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: ## resolve the ranges of pyproject.toml anew into requirements.lock
+lock: ## resolve the ranges of pyproject.toml again into requirements.lock
 	scripts/lock
 
 clean: ## remove everything that can be made again

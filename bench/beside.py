@@ -1,7 +1,7 @@
 """What runs beside a measurement: a core that is busy, a process that maintains the views.
 
-Cores of a machine take something from each other whatever they do, so what maintenance takes from
-a client is told beside what a core takes that has nothing to do with the store.
+Cores of a machine slow each other down whatever they do, so the report shows what maintenance costs
+a client beside what a busy core costs that has nothing to do with the store.
 
 Maintenance is the service itself, ``everview run``, as a process of its own with all that it starts.
 """

@@ -4,7 +4,7 @@ The clock is read before and after every single call, so what is prepared betwee
 is written between reads, does not count.
 
 Reading the clock takes less than a tenth of a microsecond, of which about half is in what is measured: a
-``get`` of two microseconds is told some percent too slow, in every setting alike.
+``get`` of two microseconds appears some percent too slow, in every setting alike.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ LOAD = 1_000_000
 """Rows of an epoch that fills the tables."""
 PAGE = 4096
 ENOUGH = 10.0
-"""Seconds after which recomputing again tells nothing more."""
+"""Seconds after which recomputing again adds nothing."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def maintained(view: str, query: str, size: int, seed: int = 0, warm: int = WARM
 
 
 def recomputed(view: str, query: str, size: int, seed: int = 0) -> Cost:
-    """A change where DuckDB has the tables and makes the view anew after every thousand changes."""
+    """A change where DuckDB has the tables and recomputes the view after every thousand changes."""
     base = Base.of(view, size, seed)
     rng = np.random.default_rng([seed, size])
     with connect() as connection:

@@ -1,6 +1,6 @@
 """The 22 queries of TPC-H as views: built, refreshed, and compared with asking them again.
 
-Every query is a view in a group of its own, so that what it costs can be told from the others, and
+Every query is a view in a group of its own, so that its cost is separate from the others, and
 then all of them are views of one group, which share what they remember.
 
 ::
@@ -198,9 +198,12 @@ class Single:
 
 
 def shares(spent: Mapping[str, float], total: float) -> dict[str, float]:
-    """Where time went, the most first; what no step tells is reading what comes next, begin, commit and plan."""
-    told = dict(sorted(spent.items(), key=lambda part: -part[1])[:SHOWN])
-    return {name: round(took, 3) for name, took in told.items()} | {"the rest": round(total - sum(told.values()), 3)}
+    """Where time went, the most first; the rest, which no step measures, is reading the next slices, begin, commit
+    and plan."""
+    listed = dict(sorted(spent.items(), key=lambda part: -part[1])[:SHOWN])
+    return {name: round(took, 3) for name, took in listed.items()} | {
+        "the rest": round(total - sum(listed.values()), 3)
+    }
 
 
 def each(
@@ -241,7 +244,7 @@ def figures(
     changes: Sequence[int],
     again: float,
 ) -> Row:
-    """What is told of a view, or of all together. The first pair and the first order are there to warm up."""
+    """The figures of a view, or of all together. The first pair and the first order are there to warm up."""
     pair, order = statistics.median(refreshed[1:] or refreshed), statistics.median(ordered[1:] or ordered)
     count = statistics.mean(changes)
     return {
@@ -290,8 +293,8 @@ def together(
         count = sum(db.view(name).count() for name in QUERIES)
         line: Row = {"query": ALL, "system": how, "view_rows": count, "state_mb": round(state_megabytes(db.store), 1)}
         changes = [pair.operations for pair in pairs]
-        told = figures(rows, group.built, group.refreshed, group.ordered, changes, again)
-        yield Found(line | told, group.wrong, {f"one order: {name}": took for name, took in spent.items()})
+        timed = figures(rows, group.built, group.refreshed, group.ordered, changes, again)
+        yield Found(line | timed, group.wrong, {f"one order: {name}": took for name, took in spent.items()})
         yield Found({"query": ALL, "system": theirs, "view_rows": count, **repeated(again)})
 
 

@@ -2,7 +2,7 @@
 
 Hypothesis draws the same examples every time, and none of them is too slow.
 
-``EVERVIEW_HYPOTHESIS=random`` draws anew in every run, ``thorough`` also tries harder where a test can;
+``EVERVIEW_HYPOTHESIS=random`` draws other examples in every run, ``thorough`` also tries harder where a test can;
 a failure prints what repeats it.
 """
 
@@ -46,8 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    """A session on this machine; Spark is loaded by those who ask for it. One that is there already is
-    left to whoever started it."""
+    """A session on this machine; Spark is loaded only by tests that ask for it. A session that exists
+    already is not stopped here."""
     from pyspark.sql import SparkSession
 
     from everview.zones.session import new_session

@@ -209,3 +209,55 @@ def test_the_first_commands_of_the_command_line(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "10.00" in done.stdout and "totals" in done.stdout and "stopped" in done.stdout
+
+
+# ------------------------------------------------------------------ docstrings
+
+REFERENCE = re.compile(r":(?:mod|class|func|meth|attr|data):`~?(everview\.[\w.]+)`")
+
+
+def test_what_docstrings_refer_to_exists() -> None:
+    missing = []
+    count = 0
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        for found in REFERENCE.finditer(file.read_text()):
+            count += 1
+            if not _exists(found[1]):
+                missing.append(f"{file.name}: {found[1]}")
+    assert count > 50
+    assert missing == []
+
+
+def _exists(name: str) -> bool:
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        with contextlib.suppress(ModuleNotFoundError):
+            value: object = importlib.import_module(".".join(parts[:length]))
+            for part in parts[length:]:
+                known = getattr(value, "__dataclass_fields__", {}) | getattr(value, "__annotations__", {})
+                value = getattr(value, part, known.get(part))
+            return value is not None
+    return False
+
+
+# ------------------------------------------------------------------ builds
+
+TRANSITION = re.compile(r"^\| (?P<phase>\w+) \| [^|]+ \| (?P<work>\w+): [^|]+ \| (?P<leads_to>[^|]*)\|$", re.M)
+
+
+def test_the_transitions_of_builds_are_those_of_the_code(tmp_path: Path) -> None:
+    """Builds that are given up, and transitions that another process came before, are not in the table."""
+    with everview.open(tmp_path) as db:
+        transitions = Maintainer(db.store, db.catalog).builder.transitions
+    leads_to = {
+        (one.phase.value, one.work.__name__): {phase.value for phase in one.leads_to if phase is not None}
+        for one in transitions
+        if one.work.__name__ != "abandon"
+    }
+    phases = {phase for phase, _ in leads_to}
+    shown = {
+        (found["phase"], found["work"]): phases.intersection(re.findall(r"\w+", found["leads_to"]))
+        for found in TRANSITION.finditer(page("design.md"))
+    }
+    assert shown.keys() == leads_to.keys()
+    assert [one for one, found in shown.items() if not found <= leads_to[one]] == []

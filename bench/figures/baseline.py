@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.workloads.synthetic import RIGHT, Stream
 
 if TYPE_CHECKING:
@@ -289,12 +289,12 @@ def _overtaken(rows: Sequence[Row]) -> str:
     )
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     if not rows:
         return []
     seen = "; ".join(f"{method}: {_growth(rows, ONE, method)}" for method in (CLIENT, SPARK, VIEW))
     return [
-        Said(
+        Comparison(
             "004, Figure 13, and 003, Figure 9 (access time of a count)",
             "a client scan grows with the table and is the slowest; a parallel scan in the servers takes 5 s for a "
             "million rows; a view is read in under 1 ms, also over 10 million rows",
@@ -381,7 +381,7 @@ EXPERIMENT = Experiment(
             where=lambda row: row["method"] == VIEW and row["question"] != SOME,
         ),
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
 )

@@ -22,7 +22,7 @@ import everview
 from bench.beside import POLL, await_shown, maintained, on_core, spinning, two_cores
 from bench.calls import Calls, timed
 from bench.epochs import wrong
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.rows import Missing, number, row_of, times
 from bench.workloads.paced import prepared
 from bench.workloads.queries import QUERIES
@@ -162,7 +162,7 @@ def measure(setting: Setting) -> Iterator[Found]:
 
 @contextmanager
 def paused(db: everview.Database) -> Iterator[None]:
-    """While whoever maintains the store begins no epoch, and none is under way."""
+    """While the maintainer of the store begins no epoch, and none is under way."""
     plans = Plans(db.store, db.catalog)
     plans.pause(MAIN)
     try:
@@ -187,7 +187,7 @@ def _row(what: str, how: str, found: dict[tuple[str, str], Measured]) -> Row:
     }
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     """Reads first, then writes."""
     said = []
     for sentence in (_reads, _read_rates, _writes, _write_rates, _creation, _servers):
@@ -204,10 +204,10 @@ def _best_kept(rows: Sequence[Row], call: str) -> Row:
         return row_of(rows, call=call, setting=LOCAL)
 
 
-def _reads(rows: Sequence[Row]) -> Said:
+def _reads(rows: Sequence[Row]) -> Comparison:
     table, view = (row_of(rows, call=call, setting=UNMAINTAINED) for call in (GET, VIEW_GET))
     ratio = number(view, "median") / number(table, "median")
-    return Said(
+    return Comparison(
         "000, Figure 3",
         "reading a record of a view by its key took as long as reading one of the base table; through Cassandra's "
         "own index it took 3.5 times as long",
@@ -217,10 +217,10 @@ def _reads(rows: Sequence[Row]) -> Said:
     )
 
 
-def _read_rates(rows: Sequence[Row]) -> Said:
+def _read_rates(rows: Sequence[Row]) -> Comparison:
     view, kept = row_of(rows, call=VIEW_GET, setting=UNMAINTAINED), _best_kept(rows, VIEW_GET)
     table = row_of(rows, call=GET, setting=UNMAINTAINED)
-    return Said(
+    return Comparison(
         "000, Figure 4",
         "reads of the view per second were slightly below those of the base table, with any number of clients",
         f"one client reads {number(table, 'rows/s'):,.0f} rows of the table per second and "
@@ -231,9 +231,9 @@ def _read_rates(rows: Sequence[Row]) -> Said:
     )
 
 
-def _writes(rows: Sequence[Row]) -> Said:
+def _writes(rows: Sequence[Row]) -> Comparison:
     bare, logged, kept = row_of(rows, call=PUT, setting=NONE), _logged(rows, PUT), _best_kept(rows, PUT)
-    return Said(
+    return Comparison(
         "000, Figure 5",
         "a put took 2.5 times as long with a view as without, since it reads the old view key first; with a native "
         "index it took as long as without",
@@ -248,13 +248,13 @@ def _logged(rows: Sequence[Row], call: str) -> Row:
     return row_of(rows, call=call, setting=UNMAINTAINED)
 
 
-def _write_rates(rows: Sequence[Row]) -> Said:
+def _write_rates(rows: Sequence[Row]) -> Comparison:
     bare, kept, spun = (
         row_of(rows, call=PUT, setting=NONE),
         _best_kept(rows, PUT),
         row_of(rows, call=PUT, setting=SPINNING),
     )
-    return Said(
+    return Comparison(
         "000, Figure 6",
         "fewer puts per second with a view or an index than without, whatever the number of clients",
         f"{number(bare, 'rows/s'):,.0f} puts/s without a view, {number(kept, 'rows/s'):,.0f} {kept['setting']} "
@@ -266,10 +266,10 @@ def _write_rates(rows: Sequence[Row]) -> Said:
     )
 
 
-def _creation(rows: Sequence[Row]) -> Said:
+def _creation(rows: Sequence[Row]) -> Comparison:
     bare, kept = row_of(rows, call=PUT_MANY, setting=NONE), _best_kept(rows, PUT_MANY)
     more = 100 * (number(bare, "rows/s") / number(kept, "rows/s") - 1)
-    return Said(
+    return Comparison(
         "003, Figure 12",
         "filling a base table took about 40 % longer while a view was maintained, and 2 % more for ten more view "
         "managers",
@@ -280,9 +280,9 @@ def _creation(rows: Sequence[Row]) -> Said:
     )
 
 
-def _servers(rows: Sequence[Row]) -> Said:
+def _servers(rows: Sequence[Row]) -> Comparison:
     one, many = (row_of(rows, call=PUT_MANY, setting=setting) for setting in (SPARK, SPARK_MANY))
-    return Said(
+    return Comparison(
         "004, Figure 14",
         "clients lost nothing up to 25 view servers, and about 7 % with 50",
         f"with one view server clients lose {number(one, 'lost'):.0f} % of their batches, with eight "
@@ -330,11 +330,11 @@ EXPERIMENT = Experiment(
     title="What maintenance costs clients",
     text=(
         "A client on one core puts single rows, puts batches of 1,000 rows, and reads by key, over 100,000 rows in "
-        "10,000 groups: without any view, with a view (count and sum by group) that nobody maintains, while it is "
+        "10,000 groups: without any view, with a view (count and sum by group) that no process maintains, while it is "
         "maintained on the other core, by a process without Spark and by a pipeline on Spark with one view server "
         "and with eight, and, for reference, beside a core that only spins. Between blocks of 2,000 reads the client "
         "writes a batch, so that there is something to maintain. Every call is timed by itself, and rates are those of "
-        "the time spent in calls. The service that maintains the view runs all the time, and is told to begin no epoch "
+        "the time spent in calls. The service that maintains the view runs all the time, and is paused "
         "where the view is not to be maintained, so that all settings take turns: three for each way of maintaining "
         "it, half a second of each call, after the disk has all that was written before. Rates are those of the median "
         "turn; lost is the share of the rate without a view (for reads of the view, without maintenance) in the same "
@@ -363,7 +363,7 @@ EXPERIMENT = Experiment(
         ),
         Plot("median", "Median time of a call, in µs", x="call", y="median", by="setting", kind="bars", log_y=True),
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
 )

@@ -1,11 +1,11 @@
-"""View servers and the driver are killed while a client writes: what stands still, for how long, and that nothing
+"""View servers and the driver are killed while a client writes: what stops, for how long, and that nothing
 is lost.
 
 A service on Spark, a writer and a reader are processes that know nothing of each other, SIGKILL comes in
-the middle of an epoch, and afterwards the commits tell second by second what was shown.
+the middle of an epoch, and afterwards the commits show second by second what readers saw.
 
 Nothing is lost if the views equal their recomputation, and nothing was taken in twice if the operations of all
-epochs add up to what the writer was told is written.
+epochs add up to the writes that were acknowledged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import everview
 from bench.beside import await_shown, await_started, service
 from bench.epochs import wrong
 from bench.processes import family
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.rows import Missing, number, numbers, row_of, seconds
 from bench.workloads.filled import filled
 from bench.workloads.paced import PacedWriter, Written
@@ -63,7 +63,7 @@ class Struck:
 
 
 class Scene:
-    """A store, whoever maintains it, and a reader."""
+    """A store, its maintainer, and a reader."""
 
     def __init__(self, folder: Path, held: ExitStack, keys: int, seed: int, java: str) -> None:
         self.path = folder / "store"
@@ -246,7 +246,7 @@ def _series(struck: Sequence[Struck], written: Written, commits: Sequence[Commit
 # ------------------------------------------------------------------ what to say
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     said = []
     for sentence in (_crash, _signatures):
         with suppress(Missing):
@@ -254,9 +254,9 @@ def told(rows: Sequence[Row]) -> list[Said]:
     return said
 
 
-def _crash(rows: Sequence[Row]) -> Said:
+def _crash(rows: Sequence[Row]) -> Comparison:
     calm, one, every, driver = (row_of(rows, event=event) for event in (NOTHING, ONE_WORKER, ALL_WORKERS, DRIVER))
-    return Said(
+    return Comparison(
         "003, Figure 14",
         "one view manager that crashes makes maintenance slower: its log is replayed, and the others take its load; "
         "further ones of other region servers hardly matter, and the more managers there are the less one matters",
@@ -275,10 +275,10 @@ def _after(row: Row) -> str:
     return f"after {seconds(late)}" if late else "at once"
 
 
-def _signatures(rows: Sequence[Row]) -> Said:
+def _signatures(rows: Sequence[Row]) -> Comparison:
     row = row_of(rows, event=NOTHING)
     share = 100 * number(row, "commit") / number(row, "epoch")
-    return Said(
+    return Comparison(
         "002, Figures 5 and 6",
         "update signatures, which keep updates from being applied twice after a failure, cost about 9 % of the "
         "throughput",
@@ -366,7 +366,7 @@ EXPERIMENT = Experiment(
             where=lambda row: row.get("event") is not None,
         ),
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
     listed=lambda row: row.get("event") is not None,

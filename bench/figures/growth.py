@@ -88,7 +88,7 @@ EXPERIMENT = Experiment(
     text=(
         "Tables of more and more rows get changes of random rows, a thousand at a time. Maintained: an epoch in one "
         "process, from reading the log to the commit. Recomputed: DuckDB applies the same thousand changes to its own "
-        "tables and makes the view anew. Both on one core, in processor time for each change, the median of 15 epochs. "
+        "tables and recomputes the view. Both on one core, in processor time for each change, the median of 15 epochs. "
         "Groups have ten rows at every size; with a change of q4, a join, five rows of the view come and five go. "
         "The larger the tables, the fewer changes of an epoch meet in a page of the store's B-trees; that is the price "
         "of any B-tree, so puts into a plain LMDB file of as many records stand beside it, and the pages written for "

@@ -22,7 +22,7 @@ import everview
 from bench.beside import await_shown, maintained
 from bench.epochs import seconds_by_part, wrong
 from bench.measure import seconds
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.rows import Missing, number, row_of, times
 from bench.rows import seconds as said
 from bench.tpch_views import opened
@@ -201,7 +201,7 @@ def _ms(value: float) -> float:
 # ------------------------------------------------------------------ telling
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     sentences = []
     for maker in (_response, _work, _queries, _merged, _large):
         try:
@@ -216,9 +216,9 @@ def _times(row: Row) -> tuple[float, float]:
     return number(row, "update_ms") / 1000, number(row, "maintain_ms") / 1000
 
 
-def _response(rows: Sequence[Row]) -> Said:
+def _response(rows: Sequence[Row]) -> Comparison:
     one, both = (_times(row_of(rows, what=UPDATE, views=views, customers=100)) for views in (ONE, BOTH))
-    return Said(
+    return Comparison(
         "001, Figure 5 (update response time)",
         "lazy maintenance cuts the response time of an update of 1, 10 or 100 customers to almost nothing, for 100 of "
         "them 125 times, and a second view leaves it as it is, where an eager update waits for both",
@@ -229,12 +229,12 @@ def _response(rows: Sequence[Row]) -> Said:
     )
 
 
-def _work(rows: Sequence[Row]) -> Said:
+def _work(rows: Sequence[Row]) -> Comparison:
     parts = []
     for size in (1, 10, 100):
         put, maintain = _times(row_of(rows, what=UPDATE, views=BOTH, customers=size))
         parts.append(f"{said(put)} and {said(maintain)} for {size}")
-    return Said(
+    return Comparison(
         "001, Figure 6 (total work of an update)",
         "the work of an update and its lazy maintenance is slightly more than that of an eager update, for delta "
         "tables and old versions",
@@ -244,13 +244,13 @@ def _work(rows: Sequence[Row]) -> Said:
     )
 
 
-def _queries(rows: Sequence[Row]) -> Said:
+def _queries(rows: Sequence[Row]) -> Comparison:
     def query(how: str, pause: float) -> str:
         found = row_of(rows, what=QUERY, how=how, pause_ms=round(1000 * pause))
         return said(number(found, "query_ms") / 1000)
 
     last = PAUSES[-1]
-    return Said(
+    return Comparison(
         "001, Figure 7 (query response time)",
         "a query right after an update of 100 customers waits until the view has been maintained; one that comes 50 s "
         "later waits for nothing, and update and query together are faster than with eager maintenance in any case",
@@ -261,14 +261,14 @@ def _queries(rows: Sequence[Row]) -> Said:
     )
 
 
-def _merged(rows: Sequence[Row]) -> Said:
+def _merged(rows: Sequence[Row]) -> Comparison:
     spent = {
         (spread, how): number(row_of(rows, what=MANY, spread=spread, how=how), "maintain_ms") / 1000
         for spread in (ANYWHERE, NARROW)
         for how in (AFTER_EACH, MERGED)
     }
     gains = {spread: spent[spread, AFTER_EACH] / spent[spread, MERGED] for spread in (ANYWHERE, NARROW)}
-    return Said(
+    return Comparison(
         "001, Figure 8 (100 updates of 1 to 10 customers)",
         "maintaining merged updates takes much less time than one after another, where rows are scattered since plans "
         "are started once, where they are few since most changes condense to nothing: 13 times less than eager",
@@ -282,12 +282,12 @@ def _merged(rows: Sequence[Row]) -> Said:
     )
 
 
-def _large(rows: Sequence[Row]) -> Said:
+def _large(rows: Sequence[Row]) -> Comparison:
     parts = []
     for size in SIZES[2:]:
         put, maintain = _times(row_of(rows, what=UPDATE, views=ONE, customers=size))
         parts.append(f"{said(put)} and {said(maintain)} for {size:,}")
-    return Said(
+    return Comparison(
         "001, Figure 9 (large updates)",
         "the larger the update, up to all customers, the more an update under lazy maintenance takes, since delta "
         "table and version store are written, and the work in all is more than with eager maintenance",
@@ -305,7 +305,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
         if lost:
             listed = ", ".join(f"{number(row, 'maintain_ms'):,.0f} ms for {row['customers']:,}" for row in lost)
             found.append(
-                f"Where we lose: DuckDB, with all tables in memory, computes {views} anew in "
+                f"Where we lose: DuckDB, with all tables in memory, recomputes {views} in "
                 f"{number(lost[0], 'again_ms'):,.0f} ms, and maintenance takes {listed} customers. A customer has "
                 "about ten orders of four lines: the orders leave and enter the rows that are kept by join key for the "
                 "lines, and with V2 the lines its view, at places that are far apart."
@@ -339,7 +339,7 @@ EXPERIMENT = Experiment(
         "summed up by nation and segment) and V2 (five tables joined, customers and suppliers of different nations). "
         "*An update*: one put_many of some customers, and the epoch that brings the views there, both in this process "
         "on one core; the median of six (three for more than 100 customers), after one that does not count; beside it "
-        "what DuckDB takes to compute the views anew from tables in memory, on one core. *100 small updates*: 1 to 10 "
+        "what DuckDB takes to recompute the views from tables in memory, on one core. *100 small updates*: 1 to 10 "
         "customers that follow each other, anywhere or among the first 100, with an epoch after each or one for all. "
         "*An update, then a query*: 100 customers are updated, and after a pause V1 is summed up by nation, while a "
         "service maintains V1 on Spark; the median of five. All rows of the views are recomputed and compared after "
@@ -397,7 +397,7 @@ EXPERIMENT = Experiment(
             where=lambda row: row["what"] == QUERY,
         ),
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
 )

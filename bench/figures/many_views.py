@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.workloads.synthetic import BT1, Stream, Writer
 
 if TYPE_CHECKING:
@@ -169,13 +169,13 @@ def _listed(found: dict[int, float], what: str) -> str:
     return ", ".join(f"{value:,.0f} with {key:,} {what if key != 1 else what[:-1]}" for key, value in found.items())
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     said = []
     updates = _of(rows, FIFTHS, "updates")
     if updates:
         rates = _of(rows, ONE_EACH, "rate")
         said.append(
-            Said(
+            Comparison(
                 "004, Figure 12 (up to 12,800 views)",
                 "a peak of 1.1 million view updates/s with 400 view servers; with 12,800 views a third of the peak, "
                 "since each server has to reach many tables",
@@ -191,7 +191,7 @@ def told(rows: Sequence[Row]) -> list[Said]:
     by_tables = _of(rows, TABLES, "rate", "tables")
     if by_tables:
         said.append(
-            Said(
+            Comparison(
                 "004, Figure 11 (100 queries over several base tables)",
                 "twice the base tables, twice the operations/s: each operation concerns half as many of the 100 "
                 "queries",
@@ -306,7 +306,7 @@ EXPERIMENT = Experiment(
             where=lambda row: row["family"] != TABLES,
         ),
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
 )

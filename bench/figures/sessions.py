@@ -20,7 +20,7 @@ import numpy as np
 import everview
 from bench.beside import await_shown, maintained
 from bench.epochs import wrong
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.rows import Missing, number, row_of, seconds
 from bench.workloads.filled import filled
 from bench.workloads.paced import PacedWriter
@@ -149,13 +149,13 @@ def _often(delay: int, load: str) -> int:
 # ------------------------------------------------------------------ what to say
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     with suppress(Missing, IndexError):
         alone = [row for row in rows if row["load"] == IDLE]
         waits, mine = ([row for row in alone if row["read"] == how] for how in (WAITING, SESSION))
         level = _level(waits)
         return [
-            Said(
+            Comparison(
                 "000, Figure 7",
                 "a put and a get of the view in one session take the less time the later the get comes, and level "
                 "off at 640 ms, when nearly all updates have been propagated; through a native index they take the "
@@ -247,7 +247,7 @@ EXPERIMENT = Experiment(
             where=lambda row: row["delay"] == 0,
         ),
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
 )

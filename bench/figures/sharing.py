@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.workloads.synthetic import BATCH, RIGHT, Stream, Writer
 
 if TYPE_CHECKING:
@@ -160,9 +160,9 @@ def _tried(rows: Sequence[Row], setup: str) -> str:
     return ", ".join(f"{n * rate:,.0f} with {n}" for n, rate in found if rate)
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     said = [
-        Said(
+        Comparison(
             "003, Figure 13 (count views over one auxiliary table)",
             "a leap in view updates/s from one to two count views, since the auxiliary table is maintained only once; "
             "less with every further view",
@@ -173,21 +173,21 @@ def told(rows: Sequence[Row]) -> list[Said]:
             "The same: the counts have different keys, so what they share is the log, which is read once, and the old "
             "and new rows found in it, which is what the paper's auxiliary table holds",
         ),
-        Said(
+        Comparison(
             "004, section 6 (PRE-AGGREGATION amortized over queries)",
             "several functions over one PRE-AGGREGATION view cost as much as one (under 1 %)",
             _gains(rows, "aggregates"),
             "The functions share one aggregation whose columns are merged. It is not free as in the paper: each view "
             "is a table of its own here, and min and max keep the values of each column",
         ),
-        Said(
+        Comparison(
             "003, section 5.2, and 004, section 6 (REVERSE-JOIN amortized over joins)",
             "auxiliary tables of joins can be re-used by other joins; no figure",
             _gains(rows, "joins"),
             "Joins of the same sides by the same keys share the rows that are kept by join key, and where they ask "
             "for the same pairs also the pairs",
         ),
-        Said(
+        Comparison(
             "003 and 004, Figure 5 (sum, min and join over one REVERSE-JOIN)",
             "the REVERSE-JOIN is updated once instead of three times; no figure",
             _gains(rows, "figure 5"),
@@ -254,7 +254,7 @@ EXPERIMENT = Experiment(
         )
         for setup in SETUPS
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
 )

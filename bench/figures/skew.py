@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import everview
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.rows import Missing, number, row_of, times
 from bench.workloads.filled import filled
 from bench.workloads.synthetic import UNIFORM, Skew, Stream, Zipf
@@ -138,7 +138,7 @@ def _done(db: everview.Database) -> tuple[int, int]:
 # ------------------------------------------------------------------ what to say
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     said = []
     for sentence in (_ranges, _zipf, _contention, _minimum, _balance):
         with suppress(Missing):
@@ -150,9 +150,9 @@ def _rate(rows: Sequence[Row], view: str, updated: str) -> float:
     return number(row_of(rows, view=view, updated=updated), "operations/s")
 
 
-def _ranges(rows: Sequence[Row]) -> Said:
+def _ranges(rows: Sequence[Row]) -> Comparison:
     even, hot = row_of(rows, view="q2", updated=EVEN), row_of(rows, view="q2", updated=HOT)
-    return Said(
+    return Comparison(
         "000, Figure 8",
         "the narrower the range of rows that clients update, from 100,000 rows to one, the fewer updates per second: "
         "significantly fewer, since chains of stale rows become long",
@@ -165,10 +165,10 @@ def _ranges(rows: Sequence[Row]) -> Said:
     )
 
 
-def _zipf(rows: Sequence[Row]) -> Said:
+def _zipf(rows: Sequence[Row]) -> Comparison:
     even, zipf = _rate(rows, "q2", EVEN), _rate(rows, "q2", "Zipf 1.0")
     written = [number(row_of(rows, view="q2", updated=name), "written") for name in (EVEN, "Zipf 1.0")]
-    return Said(
+    return Comparison(
         "003, Figure 11",
         "creating tables and views took much longer with keys from a Zipf distribution than from a uniform one, and "
         "more view managers helped",
@@ -179,9 +179,9 @@ def _zipf(rows: Sequence[Row]) -> Said:
     )
 
 
-def _contention(rows: Sequence[Row]) -> Said:
+def _contention(rows: Sequence[Row]) -> Comparison:
     many, one = _rate(rows, "q2", EVEN), _rate(rows, "q2", ONE_GROUP)
-    return Said(
+    return Comparison(
         "002, Figures 2 and 3",
         "with few records in the SUM view, view managers contend for them: throughput falls when more managers are "
         "added, while with thousands of records there is next to no contention",
@@ -192,9 +192,9 @@ def _contention(rows: Sequence[Row]) -> Said:
     )
 
 
-def _minimum(rows: Sequence[Row]) -> Said:
+def _minimum(rows: Sequence[Row]) -> Comparison:
     even, zipf, one = (_rate(rows, "q3", name) for name in (EVEN, "Zipf 1.0", ONE_GROUP))
-    return Said(
+    return Comparison(
         "002, Figures 4 and 7",
         "a MIN view is maintained as fast as others where values are uniform or normal; under a Zipf distribution "
         "the minimum often goes and is searched in the base table, and more managers do not help. Counting how often "
@@ -206,10 +206,10 @@ def _minimum(rows: Sequence[Row]) -> Said:
     )
 
 
-def _balance(rows: Sequence[Row]) -> Said:
+def _balance(rows: Sequence[Row]) -> Comparison:
     even, zipf = _rate(rows, "q2", EVEN), _rate(rows, "q2", "Zipf 1.5")
     hot = _rate(rows, "q2", HOT)
-    return Said(
+    return Comparison(
         "002, Figure 8",
         "with flow control an unbalanced load levels off at 1,500 updates/s, where a balanced one grows with the "
         "number of view managers",
@@ -278,7 +278,7 @@ EXPERIMENT = Experiment(
         ),
         Plot("skew", "Operations/s taken in, by distribution", x="updated", y="operations/s", by="view", kind="bars"),
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
 )

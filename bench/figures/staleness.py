@@ -9,7 +9,7 @@ Two things are measured:
   stand the staleness of epochs as the store measures it, and as the equations of the paper predict it when an epoch
   begins (``everview.epochs``).
 - *by view*: a change now and then, which meets a pipeline that has nothing else to do; on Spark, and in a process
-  without it. Afterwards large epochs tell what one operation costs a view server.
+  without it. Afterwards large epochs show what one operation costs a view server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy.typing as npt
 import everview
 from bench.beside import await_shown
 from bench.epochs import wrong
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.rows import Missing, number, row_of, seconds, times
 from bench.workloads.filled import filled
 from bench.workloads.paced import PacedWriter, Written
@@ -181,7 +181,7 @@ def by_view(setting: Setting, spark: SparkSession | None, name: str) -> Found:
 # ------------------------------------------------------------------ what to say
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     said = []
     for sentence in (_update_latency, _most, _predicted, _more_than_most):
         with suppress(Missing):
@@ -196,7 +196,7 @@ def _loads(rows: Sequence[Row], what: str = WAIT) -> list[Row]:
     return found
 
 
-def _update_latency(rows: Sequence[Row]) -> Said:
+def _update_latency(rows: Sequence[Row]) -> Comparison:
     alone = [row for row in rows if row.get("offered") is None]
     spark = [row for row in alone if row["maintained"] == SPARK]
     local = [row for row in alone if row["maintained"] == LOCAL]
@@ -206,7 +206,7 @@ def _update_latency(rows: Sequence[Row]) -> Said:
     def each(found: Sequence[Row], column: str, unit: float) -> str:
         return ", ".join(f"{row['view']} {seconds(unit * number(row, column))}" for row in found)
 
-    return Said(
+    return Comparison(
         "004, Figure 15",
         "an operation takes 0.85 ms from the log to the view for q1, 0.8 to 1.5 ms for q2 and 2.5 to 3.5 ms for q3 "
         "and q4, queues aside",
@@ -219,12 +219,12 @@ def _update_latency(rows: Sequence[Row]) -> Said:
     )
 
 
-def _most(rows: Sequence[Row]) -> Said:
+def _most(rows: Sequence[Row]) -> Comparison:
     loads = [row for row in _loads(rows) if row.get("at most") is not None and row.get("taken in") is not None]
     if not loads:
         raise Missing("no throughput is known")
     last = max(loads, key=lambda row: number(row, "taken in"))
-    return Said(
+    return Comparison(
         "004, equation 1",
         "max throughput = view servers / latency: 50 servers and 1.2 ms give 41,666 operations/s",
         f"two view servers and the latency fitted to the last epochs give {number(last, 'at most'):,.0f} "
@@ -234,7 +234,7 @@ def _most(rows: Sequence[Row]) -> Said:
     )
 
 
-def _predicted(rows: Sequence[Row]) -> Said:
+def _predicted(rows: Sequence[Row]) -> Comparison:
     loads, measured, predicted = (_loads(rows, what) for what in (WAIT, MEASURED, PREDICTED))
     pairs = "; ".join(
         f"{number(one, 'offered'):,.0f}/s: {seconds(number(two, 'median'))} predicted, "
@@ -242,7 +242,7 @@ def _predicted(rows: Sequence[Row]) -> Said:
         for one, two in zip(measured, predicted, strict=True)
     )
     errors = [number(row, "off") for row in loads]
-    return Said(
+    return Comparison(
         "004, equation 2",
         "staleness = queue size / view servers · latency: 100,000 queued operations on 25 servers are seen after 5 "
         "s, on 200 within 1 s",
@@ -252,7 +252,7 @@ def _predicted(rows: Sequence[Row]) -> Said:
     )
 
 
-def _more_than_most(rows: Sequence[Row]) -> Said:
+def _more_than_most(rows: Sequence[Row]) -> Comparison:
     loads = _loads(rows)
     followed = [row for row in loads if row["follows"]]
     if not followed:
@@ -264,7 +264,7 @@ def _more_than_most(rows: Sequence[Row]) -> Said:
         wait, offered, written = (number(over[0], name) for name in ("median", "offered", "written"))
         what = "the queue grows" if written > KEEPS * offered else f"the writer itself comes to {written:,.0f}"
         beyond = f"; at {offered:,.0f} {what}, and the median wait is {seconds(wait)} after some seconds"
-    return Said(
+    return Comparison(
         "004, section 6 (staleness under load), and 003, section 5.2 (lag)",
         "above the max throughput operations queue up and views become stale, and the system goes on",
         f"up to {number(fast, 'offered'):,.0f} operations/s views follow: half of the operations are seen within "
@@ -365,7 +365,7 @@ EXPERIMENT = Experiment(
             where=lambda row: row.get("offered") is None,
         ),
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
 )

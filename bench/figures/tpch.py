@@ -21,7 +21,7 @@ The 22 queries of TPC-H as views over its eight tables at scale {scale:g} (rows 
 one row that is written or deleted. After the tables are filled, the views are built over them; then come {pairs} pairs
 of the benchmark's refresh functions: RF1 inserts a thousandth of the orders with their lines, RF2 deletes as many
 others, and beside them a thousandth of the customers and of the parts is updated. After each pair every view is brought
-up to date, and the time of that is told (the median, without the first pair). Then five new orders come one by one with
+up to date, which is timed (the median, without the first pair). Then five new orders come one by one with
 their lines, and the views are brought up to date after each.
 
 {each} first a view by itself, in a group of its own, maintained in one process on one core ("{ours}"). Then all
@@ -133,9 +133,9 @@ def experiment(name: str, size: Size, *, always: bool = True, limit: float = 900
         return measure(setting.pick(size, QUICK), setting)
 
     ways = {SHARED: "in one process", SPARK: "on Spark, on two cores"}
-    told = " and ".join(ways[how] for how in size.together)
+    together = " and ".join(ways[how] for how in size.together)
     each = "Each query is" if len(size.each) == len(QUERIES) else f"Each of {', '.join(size.each)} is"
-    text = TEXT.format(scale=size.scale, pairs=size.pairs, ours=OURS, together=told, each=each)
+    text = TEXT.format(scale=size.scale, pairs=size.pairs, ours=OURS, together=together, each=each)
     return Experiment(
         name=name,
         title=f"TPC-H's 22 queries as views, at scale {size.scale:g}",

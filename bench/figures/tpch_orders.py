@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import everview
 from bench.epochs import on_spark, state_megabytes, wrong
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.rows import Missing, number, row_of, times
 from bench.workloads.tpch import OF_PAPER, SCHEMA, batches, files
 
@@ -63,7 +63,7 @@ def measure(setting: Setting) -> Iterator[Found]:
             yield Found(row, wrong(db), pace.profile)
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     makers = (_projection, _selection, _aggregates, _join)
     said = []
     for maker in makers:
@@ -78,9 +78,9 @@ def _rate(rows: Sequence[Row], view: str) -> float:
     return number(row_of(rows, view=view), "operations_s")
 
 
-def _projection(rows: Sequence[Row]) -> Said:
+def _projection(rows: Sequence[Row]) -> Comparison:
     rate = _rate(rows, PROJECTION)
-    return Said(
+    return Comparison(
         "004, Figure 7, TPC-H",
         f"902 to {PER_SERVER:,} operations/s for each view server, linear up to {PAPER_SERVERS} of them in "
         "all four configurations, TPC-H among them.",
@@ -91,10 +91,10 @@ def _projection(rows: Sequence[Row]) -> Said:
     )
 
 
-def _selection(rows: Sequence[Row]) -> Said:
+def _selection(rows: Sequence[Row]) -> Comparison:
     small, half = (row_of(rows, view=view) for view in (SELECTION, SELECTION_HALF))
     faster = number(small, "operations_s") / number(half, "operations_s")
-    return Said(
+    return Comparison(
         "004, Figure 8, TPC-H",
         "A selection of half of the orders (o_totalprice, x = 10,000) is 9.6 % slower than one of half of the "
         "synthetic rows; a low selectivity is faster by up to 46 %.",
@@ -106,9 +106,9 @@ def _selection(rows: Sequence[Row]) -> Said:
     )
 
 
-def _aggregates(rows: Sequence[Row]) -> Said:
+def _aggregates(rows: Sequence[Row]) -> Comparison:
     customer, clerk = (_rate(rows, view) for view in (BY_CUSTOMER, BY_CLERK))
-    return Said(
+    return Comparison(
         "004, Figure 9, TPC-H",
         "Aggregates by o_custkey scale, those by o_clerk do not: each of the 1,000 clerks has 1,500 orders, whose "
         "pre-aggregates are loaded and taken apart for every operation.",
@@ -119,9 +119,9 @@ def _aggregates(rows: Sequence[Row]) -> Said:
     )
 
 
-def _join(rows: Sequence[Row]) -> Said:
+def _join(rows: Sequence[Row]) -> Comparison:
     join, customer = _rate(rows, JOIN), _rate(rows, BY_CUSTOMER)
-    return Said(
+    return Comparison(
         "004, Figure 10, TPC-H",
         "A join of orders and customers is about as fast as an aggregate.",
         f"{join:,.0f} operations/s, {times(join / customer)} as many as for the aggregates by customer.",
@@ -155,7 +155,7 @@ EXPERIMENT = Experiment(
     plots=(
         Plot("rates", "Operations per second, by view of the paper", "view", "operations_s", kind="bars"),
     ),
-    told=told,
+    comparisons=comparisons,
     headline=headline,
     limit=600,
 )  # fmt: skip

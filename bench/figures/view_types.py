@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report.experiment import Experiment, Found, Plot, Row, Said, Setting
+from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.workloads.synthetic import RIGHT, VALUES, Stream, Writer
 
 KEYS = 100_000
@@ -212,11 +212,11 @@ TWO_CORES = (
 )
 
 
-def told(rows: Sequence[Row]) -> list[Said]:
+def comparisons(rows: Sequence[Row]) -> list[Comparison]:
     rates = Rates(rows)
     count, five = rates.of("count", "100k:10k"), rates.of("five functions", "100k:10k")
     said = [
-        Said(
+        Comparison(
             "004, Figure 7 (projection)",
             "902 to 1,026 operations/s for each view server, linear up to 50 of them; 12 % less with 1k row keys "
             "than with 100k, which are spread unevenly over servers",
@@ -228,7 +228,7 @@ def told(rows: Sequence[Row]) -> list[Said]:
                 else "Few row keys are no less to read from the log, which is most of the work of such an epoch"
             ),
         ),
-        Said(
+        Comparison(
             "004, Figure 8 (selection)",
             "linear; 46 % more operations/s where 20 % of rows are selected than where 80 % are",
             rates.beside("selection", "80 % of rows", "50 % of rows", "20 % of rows"),
@@ -237,13 +237,13 @@ def told(rows: Sequence[Row]) -> list[Said]:
             if rates.grows("selection", "80 % of rows", "20 % of rows")
             else "Writes that are saved do not show here: reading the log and starting tasks cost the same for all",
         ),
-        Said(
+        Comparison(
             "003, Figure 6 (selection)",
             "the fastest type of view; with 10 % selected clients are the limit and more view managers slow it down",
             rates.scaled("selection"),
             "Logs are filled before we measure, so clients are no limit here; more view servers than cores are",
         ),
-        Said(
+        Comparison(
             "004, Figure 9 (aggregation)",
             "linear, but the larger the groups the slower, since a PRE-AGGREGATION record holds all rows of its "
             "group; one function instead of five makes no difference (under 1 %)",
@@ -264,14 +264,14 @@ def told(rows: Sequence[Row]) -> list[Said]:
                 else "What a count has less to do does not show beside reading the log and Spark's part of an epoch"
             ),
         ),
-        Said(
+        Comparison(
             "003, Figure 7 (count, sum, min, max, index)",
             "count and sum alike, index slower, min and max the slowest",
             rates.scaled("count", "sum", "avg", "min", "max", "index"),
             "What is kept decides: a number for each group, a key for each row, or a value for each row and the "
             "least or greatest of them",
         ),
-        Said(
+        Comparison(
             "002, Figure 2 (cardinality of a SUM view)",
             "the fewer view records, the more view managers collide, and the lower the throughput",
             rates.beside("sum", "100k:10k", "100k:1k", "100k:10"),
@@ -282,27 +282,27 @@ def told(rows: Sequence[Row]) -> list[Said]:
                 else ". But groups are what is dealt out to servers: ten of them are not dealt out evenly"
             ),
         ),
-        Said(
+        Comparison(
             "004, Figure 10 (join)",
             "comparable to aggregation, linear; 13 % less with 1k join keys than with 100k, which are spread unevenly",
             _sentence(rates.scaled("join"), rates.beside("join", "100k join keys", "10k join keys", "1k join keys")),
             f"With {JOINED:,} rows on each side a row has 0.2, 2 or 20 partners, and so many rows of the join come "
             "and go with it: it is work that the join keys decide here, not how evenly they are spread",
         ),
-        Said(
+        Comparison(
             "003, Figure 8 (join)",
             "lower than all other types, and gains from more view managers",
             rates.scaled("join", "reverse join"),
             "As in the paper it has the most to do: two tables of rows by join key, and the view. *reverse join* are "
             "these tables alone, with a total on top",
         ),
-        Said(
+        Comparison(
             "004, Figure 6 (composed views and zones)",
             "a change runs through all zones of a view, one after another; no figure of speed",
             rates.scaled("selection, then sum", "join, then sum", "view on a view"),
             "A zone more is a shuffle more for each epoch, not for each operation",
         ),
-        Said(
+        Comparison(
             "003, Figure 10 (region servers)",
             "throughput grows almost linearly from 4 to 10 region servers, each with a disk of its own",
             _sentence(
@@ -330,7 +330,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
     if found:
         found.append(
             "This machine has two cores, and Spark runs two tasks at a time: more than two view servers have nothing "
-            "to run on. What they change, as told above, comes from more tasks and smaller blocks for the same work."
+            "to run on. What they change, as listed above, comes from more tasks and smaller blocks for the same work."
         )
     return found
 
@@ -358,11 +358,11 @@ EXPERIMENT = Experiment(
     text=(
         "Operations of base tables per second that a view is brought up to date with, on Spark. As in the papers the "
         "logs are filled first, with inserts, updates and 15 % deletes at uniform keys; then the pipeline takes them "
-        f"in epochs of {EPOCH:,} operations, of which the median of four is told. A table has {KEYS:,} row keys and "
+        f"in epochs of {EPOCH:,} operations; the figure is the median of four. A table has {KEYS:,} row keys and "
         f"{GROUPS:,} aggregation keys, each of two joined tables {JOINED:,} row keys, unless the variant says "
         "otherwise; it was written three times over, and the pipeline has done two epochs (sixteen before the first "
         "view), before anything is timed. "
-        "*delta* is a projection in a store whose logs do not tell old rows, so that a DELTA table is kept; *reverse "
+        "*delta* is a projection in a store without before-images in its logs, so that a DELTA table is kept; *reverse "
         "join* is a total over a join that is not stored, so that only the REVERSE-JOIN tables are kept. What is "
         "written to one key within an epoch becomes one change, so the fewer row keys there are, the fewer changes "
         "an epoch has: at most 1,000 with 1k row keys. The view is verified after every run."
@@ -405,7 +405,7 @@ EXPERIMENT = Experiment(
             where=lambda row: row["view"] == "five functions" and row["servers"] == 2,
         ),
     ),
-    told=told,
+    comparisons=comparisons,
     notes=notes,
     headline=headline,
 )

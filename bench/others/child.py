@@ -44,8 +44,8 @@ Take = Callable[[str, Path, Path], Taken]
 
 
 def outcomes(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Run the systems of a task one after another, their views in turn. What one of them fails with is told, and
-    the next one may still be measured."""
+    """Run the systems of a task one after another, their views in turn. A failure is
+    reported, and the next one is still measured."""
     for one in task["systems"]:
         waiting = list(one["views"])
         try:

@@ -1,4 +1,4 @@
-"""DuckDB, which computes the view anew after every round of operations.
+"""DuckDB, which recomputes the view after every round of operations.
 
 Nothing is incremental here, so a round costs what the query costs over the whole tables, and not
 more; tables without a key take the round by DELETE and INSERT, the last operation of each key alone.

@@ -1,7 +1,7 @@
 """Whether the view that a system left is right.
 
 Rows are compared with DuckDB's answer over the rows that the stream leaves, exactly; sums and means of
-DOUBLE with the exact ones, and a difference that any order of adding could have made is told apart from drift.
+DOUBLE with the exact ones, and a difference that any order of adding could have made is distinguished from drift.
 
 Adding n numbers in any order, each step rounded, is off by at most (n − 1) · 2⁻⁵³ · Σ|x|. A system that computes
 a group from its rows stays within that. One that adds what comes and subtracts what goes may leave it: a million

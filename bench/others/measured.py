@@ -30,7 +30,7 @@ LIMIT = 300
 WARM = 3
 """Runs over a part of the stream before the one over all of it."""
 RESOLVED = 0.3
-"""The least share of a long run that must be operations and not start, or the two are not told apart."""
+"""The least share of a long run that must be operations and not start, or the two are not separated."""
 
 
 def measured(systems: Sequence[System], setting: Setting) -> Iterator[Found]:
@@ -86,15 +86,15 @@ def _together(systems: Sequence[System], streams: Files, setting: Setting) -> It
         lines = Watched(python, file, LIMIT * len(systems)).lines()
     for line in lines:
         system, view = by_name[line["system"]], line["view"]
-        told: Row = {"system": system.name, "view": view, "leaves": system.leaves}
+        names: Row = {"system": system.name, "view": view, "leaves": system.leaves}
         if "failed" in line:
-            yield Found(told, wrong=f"it failed: {line['failed']}", ours=system.ours)
+            yield Found(names, wrong=f"it failed: {line['failed']}", ours=system.ours)
             continue
         taken = [Taken(**one) for one in line["taken"]]
         count = _count(system, view, setting.quick)
         verdict = judge(view, streams.rows(view, count), system.left, _out(out, system, view) / str(len(taken) - 1))
         shutil.rmtree(_out(out, system, view))
-        row: Row = {**told, "operations": count, "sums": verdict.sums or None}
+        row: Row = {**names, "operations": count, "sums": verdict.sums or None}
         if not setting.quick:
             row |= pace(count, system.short(count), taken[:-1], taken[-1]) | {"memory": line["megabytes"]}
         row["most"] = ", ".join(_most(taken[-1].profile)) or None
@@ -120,8 +120,8 @@ def _out(out: Path, system: System, view: str) -> Path:
 
 
 def pace(count: int, short: int, parts: Sequence[Taken], long: Taken) -> Row:
-    """What runs over a part and one over all tell: operations per second of those by which they differ, without and
-    with the writing of base tables, and what is left over for a start.
+    """The figures from runs over a part and one over all: operations per second of those by which they differ,
+    without and with the writing of base tables, and what is left over for a start.
 
     The shortest of the runs over a part is taken: what hinders one now and then would be taken off the long run, and
     make it faster than it is. Where a long run is mostly start even so, its rate is that of all of it."""
@@ -133,12 +133,12 @@ def pace(count: int, short: int, parts: Sequence[Taken], long: Taken) -> Row:
         return taken.seconds if taken.together else taken.seconds + (taken.base or 0.0)
 
     least, most = min(map(maintained, parts)), maintained(long)
-    told = most - least >= RESOLVED * (1 - short / count) * most
+    separable = most - least >= RESOLVED * (1 - short / count) * most
 
     def apart(seconds: Callable[[Taken], float]) -> tuple[float, float | None]:
-        """Operations per second, and seconds of the start, where it can be told."""
+        """Operations per second, and seconds of the start, if the two can be separated."""
         least, most = min(map(seconds, parts)), seconds(long)
-        if not told or most <= least:
+        if not separable or most <= least:
             return count / most, None
         rate = (count - short) / (most - least)
         return rate, max(least - short / rate, 0.0)

@@ -8,7 +8,7 @@ came and went.
 |---|---|
 | q1 | put and delete the rows by key |
 | q2 | add the signed counts and sums of the groups, and delete groups of no rows |
-| q3 | compute the groups that are touched anew, over an index: a minimum cannot be taken back, and sums would drift |
+| q3 | recompute the groups that are touched, over an index: a minimum cannot be taken back, and sums would drift |
 | q4 | delete the join rows of what went, and join what came with the other table, over indexes |
 
 The server is ours alone: a data directory in the folder of the run, a socket, no network. It does not wait for the
@@ -87,10 +87,10 @@ def _server(programs: Path, place: Path) -> Iterator[Path]:
     run = {"user": user, "cwd": place, "stdin": subprocess.DEVNULL}
     made = [programs / "initdb", "--pgdata", data, "--username", USER, "--auth", "trust", "--no-sync"]
     subprocess.run([*made, "--encoding", "UTF8", "--locale", "C"], check=True, stdout=subprocess.DEVNULL, **run)  # type: ignore[call-overload]
-    told = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+    options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
     with (place / "log").open("w") as log:
         server = subprocess.Popen(  # type: ignore[call-overload]
-            [programs / "postgres", "-D", data, "-k", place, *told], stdout=log, stderr=log, **run
+            [programs / "postgres", "-D", data, "-k", place, *options], stdout=log, stderr=log, **run
         )
         try:
             ready: list[str | Path] = [programs / "pg_isready", "--host", place, "--quiet"]

@@ -1,7 +1,7 @@
 """Everview beside the systems a user would pick instead: the same stream, the same views, one machine, one run.
 
 Each system runs in a process of its own, takes the same operations from files written before, and
-leaves a view that is compared with a recomputation; what it takes to start is told apart from what an operation
+leaves a view that is compared with a recomputation; what it takes to start is separated from what an operation
 takes, by a run over a part of the stream beside the run over all of it.
 """
 
@@ -64,7 +64,7 @@ SYSTEMS = (
         foreign=True,
     ),
     System(
-        "DuckDB, anew every 10,000",
+        "DuckDB, again every 10,000",
         "duckdb_again",
         "arrow",
         "parquet",
@@ -148,8 +148,8 @@ def _behind(rows: Sequence[Row], view: str) -> list[str]:
     spark = next((row for row in rows if row["view"] == view and row["system"] == SPARK), None)
     where = f" Of an epoch on Spark: {spark['most']}." if spark and spark.get("most") else ""
     small = " DuckDB's time is that of the query over all rows, of which there are few here, whatever has changed."
-    anew = small if any(one.startswith("DuckDB") for one in ahead) else ""
-    return [f"{view}: faster than our best ({ours['system']}) are {', '.join(ahead)}.{where}{anew}"]
+    cause = small if any(one.startswith("DuckDB") for one in ahead) else ""
+    return [f"{view}: faster than our best ({ours['system']}) are {', '.join(ahead)}.{where}{cause}"]
 
 
 def _best(rows: Sequence[Row], view: str, ours: bool) -> Row | None:
@@ -166,16 +166,16 @@ EXPERIMENT = Experiment(
     after another. q1 is a selection, q2 count and sum, q3 count, sum, avg, min and max of a DOUBLE, q4 a join.
     Every system takes in a part of the stream three times (a tenth, or one of its batches where that is more), and
     then all of it, each time from nothing; *operations/s* is of those by which the shortest of the three and the last
-    run differ, so what a run takes to start is not in it, but told beside it; where a run is mostly start, it is of
-    the whole run, and no start is told. *Warming up* is the first run. Where a system writes base tables as well,
-    that is told apart too: in PostgreSQL by runs without triggers. *Memory* is the most that its processes had,
+    run differ, so what a run takes to start is not in it, but in *start*; where a run is mostly start, it is of
+    the whole run, and *start* is empty. *Warming up* is the first run. Where a system writes base tables as well,
+    that is separated too: in PostgreSQL by runs without triggers. *Memory* is the most that its processes had,
     without mapped files.
 
     Everview takes epochs of 250,000 operations on Spark with two view servers, and of 100,000 in process, on one core.
     Flink has parallelism 2, mini-batches of 10,000 rows for each task, state on the heap, no checkpoints;
     it reads Debezium's JSON and writes the view's changes to CSV with `TO_CHANGELOG`. Pathway
     has two threads, and gets puts and deletes by key from its Python connector with a commit every 10,000. DuckDB
-    computes the view anew every 10,000 operations, on two threads, in memory. PostgreSQL takes 10,000 operations in a
+    recomputes the view every 10,000 operations, on two threads, in memory. PostgreSQL takes 10,000 operations in a
     transaction and has triggers of statements; it does not wait for the disk (fsync is off), as Everview's default
     does not. Structured Streaming gets signed rows, 100,000 operations a batch, with RocksDB for state: min and max
     need a function in Python over all values of a group, and the join keeps every row there ever was.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bench.workloads.queries import QUERIES
 
 ROUND = 10_000
-"""Operations that belong together, over all tables; what a system takes at once, where it can be told."""
+"""Operations that belong together, over all tables; what a system takes at once, where that can be set."""
 PIECE = 50_000
 """Operations of a file of Structured Streaming."""
 HALVES = 2

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None, known: Mapping[str, str] | None
         chosen = {one.name: one for one in experiments if one.name in asked.names or (one.always and not asked.names)}
         if asked.again:
             chosen = {name: one for name, one in chosen.items() if name not in before or not before[name].sound}
-        runner = Runner(asked.seed, asked.quick, asked.others or not asked.quick, machine(), versions(), _tell())
+        runner = Runner(asked.seed, asked.quick, asked.others or not asked.quick, machine(), versions(), _reporter())
         for batch in batches(chosen, known, asked.quick):
             for result in runner.run(batch):
                 result.save(out / "results")
@@ -79,15 +79,15 @@ def batches(chosen: Mapping[str, Experiment], known: Mapping[str, str], quick: b
     return [batch for batch in found if batch]
 
 
-def _tell() -> Callable[[str], None]:
+def _reporter() -> Callable[[str], None]:
     """Lines with the minutes and seconds since now."""
     started = time.monotonic()
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         spent = time.monotonic() - started
         print(f"{spent // 60:3.0f}:{spent % 60:02.0f}  {line}", flush=True)
 
-    return tell
+    return report
 
 
 def _loaded(known: Mapping[str, str]) -> tuple[list[Experiment], list[str]]:

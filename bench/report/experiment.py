@@ -1,4 +1,4 @@
-"""What an experiment is: something measured in one process, and how to show and tell it.
+"""What an experiment is: something measured in one process, and how the report shows it.
 
 An experiment yields rows of figures, each with whether the view it ended with was right, and
 says for each figure of the papers what they saw, what we see and why that differs.
@@ -65,7 +65,7 @@ class Plot:
 
 
 @dataclass(frozen=True)
-class Said:
+class Comparison:
     """A figure of a paper beside ours."""
 
     figure: str
@@ -90,7 +90,7 @@ class Experiment:
     measure: Callable[[Setting], Iterator[Found]]
     columns: dict[str, str]
     plots: tuple[Plot, ...] = ()
-    told: Callable[[Sequence[Row]], list[Said]] = lambda rows: []
+    comparisons: Callable[[Sequence[Row]], list[Comparison]] = lambda rows: []
     """Sentences about the papers' figures, made of rows that are right."""
     notes: Callable[[Sequence[Row]], list[str]] = lambda rows: []
     """What else to say: where we lose, and why."""

@@ -2,9 +2,9 @@
 
 The page is made of stored results alone, and says of each when, where and of what it was measured.
 
-A row that is wrong is shown by what tells it from other rows (texts, and what plots have as x and by), and by
+A row that is wrong is shown by what distinguishes it from other rows (texts, and what plots have as x and by), and by
 how it is wrong: no figure of it reaches the page. Sentences and pictures are made of rows that are right. What
-cannot be made of them, because rows are missing, is told instead of it and returned as a problem.
+cannot be made of them, because rows are missing, is named instead and returned as a problem.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def _index(shown: Sequence[tuple[Experiment, Result]]) -> str:
     """Which section has which figure of the papers."""
     rows = []
     for experiment, result in shown:
-        problems: list[str] = []  # the section tells them
-        for said in _made(experiment.told, result.right, problems) or []:
+        problems: list[str] = []  # the section shows them
+        for said in _made(experiment.comparisons, result.right, problems) or []:
             rows.append((said.figure, f"[{experiment.title}](#{_anchor(experiment.title)})"))
     return (
         folded("Figures of the papers, and where they are", table(("figure", "section"), sorted(rows))) if rows else ""
@@ -137,10 +137,10 @@ def _headline(experiment: Experiment, result: Result) -> str:
         marks.append("**failed**")
     if result.wrong:
         marks.append(f"**{result.wrong} of {len(result.found)} results wrong**")
-    problems: list[str] = []  # the section tells them
+    problems: list[str] = []  # the section shows them
     said = _made(experiment.headline, result.right, problems)
-    told = [] if said else _made(experiment.told, result.right, problems) or []
-    return "; ".join([*marks, *filter(None, [said, *(one.we for one in told[:1])])])
+    compared = [] if said else _made(experiment.comparisons, result.right, problems) or []
+    return "; ".join([*marks, *filter(None, [said, *(one.we for one in compared[:1])])])
 
 
 def _took(result: Result) -> str:
@@ -168,7 +168,7 @@ def _section(experiment: Experiment, result: Result, latest: Result, page: Page)
             parts.append(f"![{plot.title}](plots/{file})\n")
     parts.append(_figures(experiment, result))
     problems: list[str] = []
-    said = _made(experiment.told, result.right, problems)
+    said = _made(experiment.comparisons, result.right, problems)
     if said:
         rows = [(one.figure, one.they, one.we, one.why) for one in said]
         parts.append(table(("figure of a paper", "they saw", "we see", "why"), rows))
@@ -214,7 +214,7 @@ def _figures(experiment: Experiment, result: Result) -> str:
 
 def shows(experiment: Experiment, found: Found, name: str) -> bool:
     """Whether the report has a row's value: all of a row that is right, and of one that is wrong only what
-    tells which one it is."""
+    identifies it."""
     value = found.row.get(name)
     if not found.wrong or any(name in (plot.x, plot.by) for plot in experiment.plots):
         return True
@@ -248,16 +248,16 @@ def _profiles(experiment: Experiment, result: Result) -> str:
 
 
 def _profile(spent: Mapping[str, float]) -> str:
-    """The largest parts. A job of Spark's has its tasks in it, so it is told by itself; parts of less than a
+    """The largest parts. A job of Spark's has its tasks in it, so it is shown by itself; parts of less than a
     hundredth are left out."""
     inside = {name: seconds for name, seconds in spent.items() if name != JOB}
     total = sum(inside.values()) or 1.0
     most = sorted(inside.items(), key=lambda item: -item[1])[:SHOWN]
-    told = [
+    parts = [
         f"{name} {seconds:.3g} s ({100 * seconds / total:.0f} %)" for name, seconds in most if seconds >= total / 100
     ]
     first = f"{JOB} {spent[JOB]:.3g} s by the clock; in its tasks " if JOB in spent else ""
-    return first + ", ".join(told)
+    return first + ", ".join(parts)
 
 
 def _when(result: Result, latest: Result) -> str:

@@ -39,24 +39,24 @@ WIDTH = 150
 
 @dataclass(frozen=True)
 class Job:
-    """An experiment to be run, the seconds it may take, and the rows that are told as they come."""
+    """An experiment to be run, the seconds it may take, and the rows that are reported as they come."""
 
     name: str
     module: str
     limit: float
-    told: Callable[[Row], bool] = lambda row: True
+    shown: Callable[[Row], bool] = lambda row: True
 
 
 @dataclass(frozen=True)
 class Runner:
-    """How experiments are run, and whom to tell what happens meanwhile."""
+    """How experiments are run, and where progress is reported."""
 
     seed: int
     quick: bool
     install: bool
     machine: dict[str, Value]
     versions: dict[str, str]
-    tell: Callable[[str], None]
+    report: Callable[[str], None]
 
     def run(self, jobs: Sequence[Job]) -> Iterator[Result]:
         """Run experiments in one process, or in as many as it takes when some die."""
@@ -104,7 +104,7 @@ class Runner:
         started, before = time.monotonic(), log.stat().st_size
         found: list[Found] = []
         failed, goes_on = "", False
-        self.tell(f"{job.name}: begins")
+        self.report(f"{job.name}: begins")
         for said in words:
             seconds = time.monotonic() - started
             if seconds > job.limit:
@@ -112,8 +112,8 @@ class Runner:
                 break
             if said is not None and "found" in said:
                 found.append(Found(**said["found"]))
-                if found[-1].wrong or job.told(found[-1].row):
-                    self.tell(f"{job.name}: {seconds:,.0f} s: {_short(found[-1])}")
+                if found[-1].wrong or job.shown(found[-1].row):
+                    self.report(f"{job.name}: {seconds:,.0f} s: {_short(found[-1])}")
             elif said is not None and "end" in said:
                 failed, goes_on = said["end"], True
                 break
@@ -121,11 +121,11 @@ class Runner:
             failed = f"its process ended before it did, with {process.wait(END)}"
         failed = failed or ("" if found else "it found nothing")
         seconds = round(time.monotonic() - started, 1)
-        self.tell(f"{job.name}: {'failed' if failed else 'done'} after {seconds:,.1f} s, {len(found)} rows")
+        self.report(f"{job.name}: {'failed' if failed else 'done'} after {seconds:,.1f} s, {len(found)} rows")
         if failed:
-            self.tell(f"{job.name}: {failed}")
+            self.report(f"{job.name}: {failed}")
             for line in log.read_bytes()[before:].decode("utf-8", "replace").splitlines()[-LINES:]:
-                self.tell(f"  | {line}")
+                self.report(f"  | {line}")
         result = Result(
             job.name, self.machine, self.versions, self.seed, self.quick, began, seconds, load, tuple(found), failed
         )
@@ -163,8 +163,8 @@ def end(process: subprocess.Popen[bytes]) -> None:
 def _short(found: Found) -> str:
     """A row in a line; one that is wrong without its figures."""
     shown = {name: it for name, it in found.row.items() if it is not None and (isinstance(it, str) or not found.wrong)}
-    told = "WRONG: " + found.wrong + ": " if found.wrong else ""
-    text = " ".join((told + ", ".join(f"{name} {_value(value)}" for name, value in shown.items())).split())
+    mark = "WRONG: " + found.wrong + ": " if found.wrong else ""
+    text = " ".join((mark + ", ".join(f"{name} {_value(value)}" for name, value in shown.items())).split())
     return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
 
 

@@ -94,7 +94,7 @@ def _series(plot: Plot, rows: Sequence[Row]) -> list[Series]:
             continue
         points = found.setdefault(label(row.get(plot.by)) if plot.by else "", [])
         if plot.kind == "bars" and any(known == x for known, _ in points):
-            raise ValueError(f"plot {plot.name}: two rows have {plot.x} = {x}: let `where` or `by` tell them apart")
+            raise ValueError(f"plot {plot.name}: two rows have {plot.x} = {x}: let `where` or `by` distinguish them")
         points.append((x, float(y)))
     if plot.kind == "lines":
         for points in found.values():
@@ -154,8 +154,8 @@ class _Lines:
             self.parts.append(f'<polyline class="line s{number % len(LIGHT)}"{_dashed(number)} points="{path}"/>')
             if len(at) <= DOTS:
                 for (across, up), (value, size) in zip(at, one.points, strict=True):
-                    told = f"<title>{escape(_told(one.name, value, size))}</title>"
-                    self.parts.append(_mark(number, across, up, told))
+                    tooltip = f"<title>{escape(_tooltip(one.name, value, size))}</title>"
+                    self.parts.append(_mark(number, across, up, tooltip))
 
 
 class _Bars:
@@ -176,7 +176,7 @@ class _Bars:
                 high, low = min(top, bottom), max(top, bottom)
                 self.parts.append(
                     f'<rect class="b{number % len(LIGHT)}" x="{x:.1f}" y="{high:.1f}" width="{max(broad - 1, 1):.1f}" '
-                    f'height="{max(low - high, 1):.1f}"><title>{escape(_told(one.name, value, size))}</title></rect>'
+                    f'height="{max(low - high, 1):.1f}"><title>{escape(_tooltip(one.name, value, size))}</title></rect>'
                 )
                 if fits:
                     beyond = low + 11 if size < 0 else high - 4
@@ -252,7 +252,7 @@ def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start", 
     return f'<text{style} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{more}>{escape(words)}</text>'
 
 
-def _told(name: str, x: Value, y: float) -> str:
+def _tooltip(name: str, x: Value, y: float) -> str:
     return f"{name}, {label(x)}: {y:,.6g}" if name else f"{label(x)}: {y:,.6g}"
 
 
@@ -262,7 +262,7 @@ def _dashed(number: int) -> str:
 
 
 def _mark(number: int, x: float, y: float, inside: str) -> str:
-    """A mark by shape as well as colour, for those who cannot tell colours apart."""
+    """A mark by shape as well as colour, for those who cannot distinguish colours."""
     kind = f'class="b{number % len(LIGHT)}"'
     shape = number % 4
     if shape == 0:

@@ -1,7 +1,7 @@
 """A writer that writes so many operations a second, whatever the views do, as a process of its own.
 
 It notes when it wrote each batch and where the logs ended then, so that afterwards the commits of
-epochs tell how long every batch took to be seen.
+epochs show how long every batch took to be seen.
 
     writer = PacedWriter(10_000, path, Stream("bt1", keys, groups, seed))
     …

@@ -1,6 +1,6 @@
 """The rows of TPC-H in DuckDB, beside those in a store: what its queries say of them, and how long that takes.
 
-A copy is told the same changes as the store, so the answer to a query over it is what the view
+A copy gets the same changes as the store, so the answer to a query over it is what the view
 must show, and the time that takes is what recomputation costs.
 
 What recomputation is spared: reading rows out of a store, and taking in changes. Its tables are in memory, in columns,

@@ -52,8 +52,8 @@ class Checks:
         return places, names, rest, hints
 
     def check(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Raise an :class:`InputError` for the first argument that makes no sense. A wrong number of them is
-        Python's to tell."""
+        """Raise an :class:`InputError` for the first argument that makes no sense. Python itself
+        reports a wrong number of them."""
         places, names, rest, hints = self._parameters
         for (name, check), value in zip(places, arguments, strict=False):
             if check is not None and not check(value):

@@ -1,4 +1,4 @@
-"""The rules of epochs one by one, where the random histories would take long to tell why."""
+"""The rules of epochs one by one, where the random histories would take long to show why."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_the_counter_of_documents_comes_along(store: Store) -> None:
 
 
 def test_epoch_and_value_belong_together(store: Store) -> None:
-    """Every epoch writes its number; whoever looks while epochs pass finds the two equal."""
+    """Every epoch writes its number; a reader finds the two equal while epochs pass."""
     find = store.views.lookup(TABLE)
     over = threading.Event()
     wrong: list[object] = []

@@ -459,7 +459,7 @@ class StateTables(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def drop(self, data: st.DataObject) -> None:
-        """A dropped table is empty for whoever comes later under another id."""
+        """A dropped table is empty for a later table with another id."""
         free = [v for v in self.model.tables.values() if self.model.groups[v.table.group].open is None]
         if not free:
             return

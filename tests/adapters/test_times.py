@@ -1,4 +1,4 @@
-"""When log entries were written, as far as a store tells it."""
+"""When log entries were written, as far as a store knows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from everview.store.contract import Store
 from tests.adapters.under_test import define
 
 
-def test_the_log_tells_when_the_first_entry_after_a_frontier_was_written(store: Store) -> None:
+def test_the_log_returns_when_the_first_entry_after_a_frontier_was_written(store: Store) -> None:
     table = store.table(define(store, "events", Schema.of({"id": "BIGINT"}, key=["id"])))
     start = store.log.latest()
     assert store.log.written_after(start) is None
@@ -23,7 +23,7 @@ def test_the_log_tells_when_the_first_entry_after_a_frontier_was_written(store: 
     assert store.log.written_after(store.log.latest()) is None
 
 
-def test_of_what_is_trimmed_it_tells_nothing(store: Store) -> None:
+def test_it_returns_nothing_for_trimmed_entries(store: Store) -> None:
     table = store.table(define(store, "events", Schema.of({"id": "BIGINT"}, key=["id"])))
     start = store.log.latest()
     for id in range(20):

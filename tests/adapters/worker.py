@@ -28,7 +28,7 @@ BAGS = StateTable(3, "bags", "main")
 STATE_KEYS = pa.array([b"key %d" % number for number in range(20)], pa.large_binary())
 
 
-def told_to_stop(wait: float = 0.0) -> bool:
+def asked_to_stop(wait: float = 0.0) -> bool:
     """Whether the parent closed our standard input; waits that long for it."""
     readable, _, _ = select.select([sys.stdin], [], [], wait)
     return bool(readable)
@@ -46,7 +46,7 @@ def move(store: Store, seed: int) -> dict[str, object]:
     rng = random.Random(seed)
     topology = store.topology
     changes = 0
-    while not told_to_stop(0.003):
+    while not asked_to_stop(0.003):
         nodes = topology.nodes()
         choice = rng.randrange(10)
         if choice == 0 and len(nodes) < 8:
@@ -72,7 +72,7 @@ def tail(store: Store, trim: int) -> dict[str, object]:
         elif stopping:
             break
         else:
-            stopping = told_to_stop(0.002)
+            stopping = asked_to_stop(0.002)
     follower.check_tables()
     return {"entries": follower.entries, "tokens": sorted(follower.tokens)}
 
@@ -82,7 +82,7 @@ def read(store: Store, seed: int) -> dict[str, object]:
     rng = random.Random(seed)
     groups = store.table(workload.tables_of(store)["groups"])
     seen: set[object] = set()
-    while not told_to_stop(0.001):
+    while not asked_to_stop(0.001):
         group = rng.randrange(workload.GROUPS)
         if rng.random() < 0.5:
             rows = groups.get_many([(group, member) for member in range(workload.GROUP_SIZE)]).to_pylist()
@@ -95,9 +95,9 @@ def read(store: Store, seed: int) -> dict[str, object]:
 
 def advance_epochs(store: Store, epochs: int) -> dict[str, object]:
     """Every epoch writes its own number into every record, and it alone into every bag; at
-    least so many, and until told to stop."""
+    least so many, and until the parent asks it to stop."""
     views = store.views
-    while views.committed("main").epoch < epochs or not told_to_stop(0):
+    while views.committed("main").epoch < epochs or not asked_to_stop(0):
         begun = views.begin("main", store.log.latest(), b"plan")
         value = b"%d" % begun.epoch
         for table in RECORDS:

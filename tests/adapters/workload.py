@@ -63,7 +63,7 @@ def ledger_rows(number: int) -> bool:
 
 
 def step(seed: int, writer: int, number: int) -> Step:
-    """What a writer does at this number, whoever asks. Even numbers put a row of the ledger,
+    """What a writer does at this number, in any process. Even numbers put a row of the ledger,
     odd ones delete the row put three steps before, alone or with other writes."""
     rng = random.Random(f"{seed}/{writer}/{number}")
     token = writer * STRIDE + number

@@ -123,7 +123,7 @@ def test_a_load_is_followed_if_late_writes_wait_no_longer() -> None:
 
 @pytest.mark.parametrize("experiment", [one.EXPERIMENT for one in (clients, staleness, skew, sessions, crash)])
 def test_without_rows_nothing_is_said(experiment: Experiment) -> None:
-    assert experiment.told([]) == []
+    assert experiment.comparisons([]) == []
     assert experiment.notes([]) == []
     assert experiment.headline([]) == ""
 
@@ -136,7 +136,7 @@ def test_all_sentences_are_said_of_full_rows() -> None:
     settings = (clients.NONE, clients.UNMAINTAINED, clients.SPINNING, clients.LOCAL, clients.SPARK, clients.SPARK_MANY)
     figures = {"rows/s": 900, "median": 2.5, "p99": 9.5, "lost": 10.0, "taken in": 77}
     of_clients = [one(call=call, setting=how, **figures) for call, how in itertools.product(kinds, settings)]
-    assert [said.figure for said in clients.told(of_clients)] == [
+    assert [said.figure for said in clients.comparisons(of_clients)] == [
         *(f"000, Figure {number}" for number in (3, 4, 5, 6)),
         "003, Figure 12",
         "004, Figure 14",
@@ -152,30 +152,30 @@ def test_all_sentences_are_said_of_full_rows() -> None:
         one(view="q2", maintained=how, time=staleness.WAIT, latency=4.0, **times)
         for how in (staleness.SPARK, staleness.LOCAL)
     ]
-    assert len(staleness.told(of_time)) == 4
-    assert "250 ms" in staleness.told(of_time)[0].we and "4 µs" in staleness.told(of_time)[0].we
-    assert "100/s: 250 ms predicted, 250 ms measured" in staleness.told(of_time)[2].we
-    assert "no load was too much" in staleness.told(of_time)[3].we
+    assert len(staleness.comparisons(of_time)) == 4
+    assert "250 ms" in staleness.comparisons(of_time)[0].we and "4 µs" in staleness.comparisons(of_time)[0].we
+    assert "100/s: 250 ms predicted, 250 ms measured" in staleness.comparisons(of_time)[2].we
+    assert "no load was too much" in staleness.comparisons(of_time)[3].we
     for written, what in (
         (99_000, "at 99,500 the queue grows"),
         (50_000, "at 99,500 the writer itself comes to 50,000"),
     ):
         too_much = {**of_time[0], "offered": 99_500, "written": written, "follows": False}
-        assert what in staleness.told([*of_time, too_much])[-1].we
+        assert what in staleness.comparisons([*of_time, too_much])[-1].we
 
     rates = {"operations/s": 1000, "written": 2000, "changes": 1900.0, "view updates": 1500.0}
     of_skew = [
         one(view=view, updated=load.name, width=load.width, **rates)
         for view, load in itertools.product(skew.VIEWS, skew.LOADS)
     ]
-    assert len(skew.told(of_skew)) == 5
+    assert len(skew.comparisons(of_skew)) == 5
 
     ways = (sessions.PLAIN, sessions.SESSION, sessions.FRESH, sessions.WAITING)
     of_sessions = [
         one(load=where, read=how, delay=delay, mean=3.0, median=2.0, most=9.0, seen=100)
         for where, how, delay in itertools.product((sessions.IDLE, "beside others"), ways, (0, 640))
     ]
-    assert "3 ms" in sessions.told(of_sessions)[0].we and len(sessions.notes(of_sessions)) == 2
+    assert "3 ms" in sessions.comparisons(of_sessions)[0].we and len(sessions.notes(of_sessions)) == 2
 
     event = {"still": 1.5, "caught up": 2.5, "longest": 3.0, "slowest read": 0.5, "reads": 10}
     whole = {"operations": 1000, "epoch": 200.0, "commit": 5.0}
@@ -183,7 +183,7 @@ def test_all_sentences_are_said_of_full_rows() -> None:
         one(event=what, at=1.0, **event, **whole)
         for what in (crash.NOTHING, crash.ONE_WORKER, crash.ALL_WORKERS, crash.DRIVER, crash.STANDBY)
     ]
-    assert [said.figure for said in crash.told(of_crash)] == ["003, Figure 14", "002, Figures 5 and 6"]
+    assert [said.figure for said in crash.comparisons(of_crash)] == ["003, Figure 14", "002, Figures 5 and 6"]
     assert len(crash.notes(of_crash)) == 2 and "1.5 s" in crash.headline(of_crash)
 
 

@@ -139,7 +139,7 @@ def groups(values: list[float], total: float) -> tuple[dict[str, pa.Table], pa.T
     ],
     ids=["exact", "rounded", "drifted"],
 )
-def test_rounding_is_told_apart_from_drift(total: float, sums: str, wrong: str, out: Path) -> None:
+def test_rounding_is_distinguished_from_drift(total: float, sums: str, wrong: str, out: Path) -> None:
     rows, view = groups([0.1] * 10, total)
     pq.write_table(view, out / "rows.parquet")
     verdict = judge(CENTS, rows, "parquet", out)
@@ -219,7 +219,7 @@ def test_what_is_not_installed_is_said_in_its_rows(monkeypatch: pytest.MonkeyPat
         assert systems.notes([one.row for one in found]) == [f"Not measured: Flink SQL ({said})."]
 
 
-def test_a_view_that_fails_is_told_and_the_next_one_is_measured(
+def test_a_view_that_fails_is_reported_and_the_next_one_is_measured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     class Broken:

@@ -59,7 +59,7 @@ def test_a_result_says_what_it_is_of(quick: tuple[int, Path]) -> None:
     assert (found.seed, found.quick) == (7, True)
     assert {"processor", "cores", "memory, GB", "system"} == set(found.machine)
     assert {"everview", "python", "java", "pyspark", "pyarrow", "duckdb", "lmdb", "sqlglot"} <= set(found.versions)
-    assert found.right[0] == {"view": "a | b", "servers": 1, "rate": 1007, "share": None, "told": "<1 & 2>"}
+    assert found.right[0] == {"view": "a | b", "servers": 1, "rate": 1007, "share": None, "text": "<1 & 2>"}
     assert found.found[0].profile == {"read": 0.25, "write": 0.75}
 
 
@@ -115,7 +115,7 @@ def test_what_is_refused(words: list[str]) -> None:
     assert refused.value.code == 2
 
 
-def test_what_cannot_be_loaded_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_experiments_that_cannot_be_loaded_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--out", str(tmp_path), "--render"], {"gone": "tests.bench.fakes.gone"}) == 1
     assert "gone: tests.bench.fakes.gone cannot be loaded" in capsys.readouterr().out
 
@@ -264,7 +264,7 @@ def test_pictures_that_cannot_be_drawn() -> None:
 
 @pytest.mark.parametrize("log", [False, True])
 @pytest.mark.parametrize("values", [[5], [0.003, 0.9], [1, 12_800], [999, 1001], [3e-7, 4e9], [10_000, 10_000_000]])
-def test_axes_hold_their_values_and_have_ticks_that_can_be_told_apart(values: list[float], log: bool) -> None:
+def test_axes_hold_their_values_and_have_ticks_that_differ(values: list[float], log: bool) -> None:
     for axis in (upright(values, 300, 0, log), along(values, 0, 600, log, 40)):
         assert axis.low <= min(values) and max(values) <= axis.high
         labels = [label(tick) for tick in axis.ticks]
@@ -289,13 +289,13 @@ def test_experiments_are_found_by_their_constant_and_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [("EXPERIMENT = make()", "with the name as a text"), ('EXPERIMENT = Experiment(name="a")', "both")],
 )
-def test_experiments_without_a_name_of_their_own(tmp_path: Path, text: str, told: str) -> None:
+def test_experiments_without_a_name_of_their_own(tmp_path: Path, text: str, message: str) -> None:
     for name in ("one", "two"):
         (tmp_path / f"{name}.py").write_text(text)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         registry.known(["."], tmp_path)
 
 
@@ -327,9 +327,9 @@ EVALUATIONS = {
 
 def test_the_report_has_a_sentence_for_every_figure_that_the_papers_measured() -> None:
     report = (registry.ROOT / "docs" / "benchmarks" / "README.md").read_text("utf-8")
-    told: dict[str, set[int]] = {paper: set() for paper in EVALUATIONS}
+    shown: dict[str, set[int]] = {paper: set() for paper in EVALUATIONS}
     for row in re.findall(r"^\| (00\d.*?) \| .+ \| .+ \| .+ \|$", report, re.MULTILINE):
         for paper, numbers in re.findall(r"(00\d), Figures? (\d+(?: and \d+)*)", row):
-            told[paper].update(map(int, numbers.split(" and ")))
-    missing = {paper: set(figures) - told[paper] for paper, figures in EVALUATIONS.items()}
+            shown[paper].update(map(int, numbers.split(" and ")))
+    missing = {paper: set(figures) - shown[paper] for paper, figures in EVALUATIONS.items()}
     assert not any(missing.values()), missing

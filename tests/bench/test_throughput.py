@@ -1,4 +1,4 @@
-"""The synthetic workload, and what is told of types of views, many views, sharing and scans."""
+"""The synthetic workload, and the comparisons for types of views, many views, sharing and scans."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ def test_pace_counts_operations_and_updates_and_views_must_not_lag(tmp_path: Pat
         assert wrong(db) == ""
 
 
-# ------------------------------------------------------------------ what is told
+# ------------------------------------------------------------------ comparisons with the papers
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda one: one.name)
-def test_nothing_is_told_of_nothing(experiment: Experiment) -> None:
-    assert experiment.told([]) == []
+def test_nothing_is_compared_without_rows(experiment: Experiment) -> None:
+    assert experiment.comparisons([]) == []
     assert experiment.notes([]) == []
     assert experiment.headline([]) == ""
 
@@ -174,8 +174,8 @@ def rows_of_baseline() -> list[Row]:
     ],
     ids=lambda one: one.name if isinstance(one, Experiment) else "",
 )
-def test_every_figure_is_told_from_the_rows(experiment: Experiment, rows: Sequence[Row], figures: int) -> None:
-    said = experiment.told(rows)
+def test_every_figure_is_compared_by_the_rows(experiment: Experiment, rows: Sequence[Row], figures: int) -> None:
+    said = experiment.comparisons(rows)
     assert len(said) == figures
     assert all(any(digit.isdigit() for digit in one.we) for one in said)
     assert experiment.notes(rows) and experiment.headline(rows)
@@ -191,7 +191,7 @@ def test_what_a_scan_costs_beside_keeping_the_view() -> None:
 
 
 def test_what_sharing_brings() -> None:
-    assert "3.0 times as fast (300 to 100 operations/s)" in sharing.told(rows_of_sharing())[0].we
+    assert "3.0 times as fast (300 to 100 operations/s)" in sharing.comparisons(rows_of_sharing())[0].we
 
 
 def test_many_views_are_compared_row_by_row(tmp_path: Path) -> None:

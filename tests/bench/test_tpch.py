@@ -127,8 +127,8 @@ def rows_of_a_run(again: float) -> list[Row]:
         found.append(row | figures(1000, 2.0, [9.0, 0.01], [9.0, 0.001], [0 if name == "q11" else 50], again))
         found.append({"query": name, "system": THEIRS, **repeated(again)})
     for ours, theirs in ((SHARED, THEIRS), (SPARK, THEIRS_TWO)):
-        told = figures(1000, 20.0, [9.0, 0.1], [9.0, 0.01], [50], 22 * again)
-        found.append(told | {"query": ALL, "system": ours, "state_mb": 30.0})
+        timed = figures(1000, 20.0, [9.0, 0.1], [9.0, 0.01], [50], 22 * again)
+        found.append(timed | {"query": ALL, "system": ours, "state_mb": 30.0})
         found.append({"query": ALL, "system": theirs, **repeated(22 * again)})
     return found
 
@@ -152,7 +152,7 @@ def test_where_asking_again_is_faster_it_is_said(again: float, pair: int, order:
 
 
 def test_without_rows_nothing_is_said() -> None:
-    assert not tpch.notes([]) and not tpch_orders.told([])
+    assert not tpch.notes([]) and not tpch_orders.comparisons([])
     assert tpch.headline([]) == tpch_orders.headline([]) == ""
 
 
@@ -162,6 +162,6 @@ def test_each_figure_of_the_paper_has_its_sentence() -> None:
         {"view": view, "operations": 1000, "operations_s": 100_000 * number, "view_rows": 500, "share": 50.0}
         for number, view in enumerate(tpch_orders.VIEWS, 1)
     ]
-    assert [said.figure for said in tpch_orders.told(rows)] == [f"004, Figure {n}, TPC-H" for n in (7, 8, 9, 10)]
+    assert [said.figure for said in tpch_orders.comparisons(rows)] == [f"004, Figure {n}, TPC-H" for n in (7, 8, 9, 10)]
     assert tpch_orders.headline(rows) == "100,000 to 600,000 operations/s on two cores"
-    assert len(tpch_orders.told(rows[:1])) == 1, "what a wrong row would have said is left out"
+    assert len(tpch_orders.comparisons(rows[:1])) == 1, "what a wrong row would have said is left out"

@@ -1,4 +1,4 @@
-"""Quarantine: what was set aside is found again, in pages, in log order."""
+"""Quarantine: quarantined log entries are listed in pages, in log order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_pages_follow_the_log_not_the_digits(catalog: Catalog) -> None:
         quarantine.page(1, limit=-1)
 
 
-def test_a_retried_epoch_sets_the_same_entry_aside_once(catalog: Catalog) -> None:
+def test_a_retried_epoch_quarantines_an_entry_once(catalog: Catalog) -> None:
     catalog.quarantine.add([entry(1, 1, 5, "first")])
     catalog.quarantine.add([entry(1, 1, 5, "second"), entry(1, 1, 6)])
     assert [e.reason for e in catalog.quarantine.page(1)] == ["second", "not UTF-8"]

@@ -71,7 +71,7 @@ def test_byte_keys_of_any_length(width: int, chosen: list[int]) -> None:
     assert numbers.of_rows.tolist() == [list(dict.fromkeys(keys)).index(key) for key in keys]
 
 
-def test_rows_that_are_mixed_into_the_same_word_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_are_mixed_into_the_same_word_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numbering, "_mixed", lambda words: np.zeros(len(words[0]), np.uint64))
     assert row_numbers([pa.array([1, 1, 2, 1]), pa.array(["a", "b", "a", "a"])]).of_rows.tolist() == [0, 1, 2, 0]
 

@@ -39,7 +39,7 @@ def plan_of(db: everview.Database, group: str = "main") -> tuple[str, BoundPlan]
 
 
 def states_of(bound: BoundPlan) -> dict[str, tuple[State, StateTable]]:
-    """Every state of a plan, by fingerprint, without what is set aside."""
+    """Every state of a plan, by fingerprint, without the quarantine."""
     found = {state.fingerprint: state for step in bound.plan.steps for state in step.states}
     return {name: (state, bound.states[name]) for name, state in found.items() if name != QUARANTINE}
 
@@ -140,7 +140,7 @@ def _damage_bags(db: everview.Database, table: StateTable, epoch: int, what: Dam
 
 
 def damage_aside(db: everview.Database) -> None:
-    """Of what is set aside in the main group one record goes, and one comes under another key."""
+    """In the quarantine of the main group one record is removed, and one is added under another key."""
     digest, bound = plan_of(db)
     views, table = db.store.views, bound.states[QUARANTINE]
     found = views.scan(table, b"", views.committed("main").epoch)

@@ -58,10 +58,12 @@ def test_what_is_wrong_is_named_and_repaired(store: Path, capsys: pytest.Capture
     assert "differing customer=20: shows total=8.00, should be total=7.00" in out
     assert out.endswith("to repair: everview rebuild … totals\n")
     code, out, _ = called(capsys, "verify", store, "totals", "--json", "--state", "--samples", 0)
-    told = json.loads(out)
-    assert code == 1 and not told["right"]
-    assert [view["name"] for view in told["views"] if view["kind"] == "view"] == ["totals"]
-    assert told["views"][0]["missing"] == told["views"][0]["differing"] == 1 and told["views"][0]["first"] == []
+    printed = json.loads(out)
+    assert code == 1 and not printed["right"]
+    assert [view["name"] for view in printed["views"] if view["kind"] == "view"] == ["totals"]
+    assert (
+        printed["views"][0]["missing"] == printed["views"][0]["differing"] == 1 and printed["views"][0]["first"] == []
+    )
     assert called(capsys, "verify", store, "many")[0] == 0
     assert called(capsys, "rebuild", store, "--wrong")[:2] == (0, "rebuilt: totals\n")
     assert called(capsys, "rebuild", store, "--wrong")[:2] == (0, "nothing is wrong\n")

@@ -38,7 +38,7 @@ def test_missing_extra_and_changed_entries_in_every_kind_of_state(db: everview.D
     assert total.shown != total.expected and "k" in " ".join(total.key)
 
 
-def test_states_of_logs_without_old_rows_and_what_is_set_aside(tmp_path: object) -> None:
+def test_states_of_logs_without_old_rows_and_quarantined_rows(tmp_path: object) -> None:
     with everview.open(f"{tmp_path}/store", durability="none", map_size=1 << 30, before_images=False) as db:
         db.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, s VARCHAR, g INTEGER)")
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, CAST(s AS INTEGER) AS n FROM t")
@@ -49,7 +49,7 @@ def test_states_of_logs_without_old_rows_and_what_is_set_aside(tmp_path: object)
             "UPDATE t SET s = 'three' WHERE id = 3; DELETE FROM t WHERE id = 1; INSERT INTO t VALUES (4, '4', 4); FLUSH"
         )
         report = db.verify(state=True)
-        assert report.right and report.view("v").set_aside == 2
+        assert report.right and report.view("v").quarantined == 2
         deltas = {name for name, (state, _) in states_of(plan_of(db)[1]).items() if state.role is Role.DELTA}
         damage(db, earlier, deltas)
         (delta,) = db.verify(state=True).wrong

@@ -24,7 +24,7 @@ def view_states(db: everview.Database) -> set[str]:
     return {bound.plan.step(view.step).states[0].fingerprint for view in bound.plan.views}
 
 
-def told(view: ViewReport, kind: str, part: str) -> Rows:
+def reported_rows(view: ViewReport, kind: str, part: str) -> Rows:
     """The rows of one kind of difference, as they are shown or should be."""
     return Counter(
         tuple(comparable(value) for value in (getattr(one, part) or {}).values())
@@ -42,8 +42,13 @@ def assert_names(report: Report, before: dict[str, Rows], after: dict[str, Rows]
         assert view.missing + view.differing == lost.total(), view
         assert view.extra + view.differing == new.total(), view
         assert view.verdict is (Verdict.WRONG if lost or new else Verdict.RIGHT), view
-        assert told(view, "missing", "expected") <= lost and told(view, "missing", "expected").total() == view.missing
-        assert told(view, "extra", "shown") <= new and told(view, "extra", "shown").total() == view.extra
+        assert (
+            reported_rows(view, "missing", "expected") <= lost
+            and reported_rows(view, "missing", "expected").total() == view.missing
+        )
+        assert (
+            reported_rows(view, "extra", "shown") <= new and reported_rows(view, "extra", "shown").total() == view.extra
+        )
         for one in view.first:
             if one.kind == "differing":
                 assert (

@@ -118,7 +118,7 @@ def test_columns_that_a_table_gained_later(db: everview.Database) -> None:
     assert db.verify(state=True).right and db.verify().view("w").rows == 3
 
 
-def test_rows_without_a_value_are_left_out(db: everview.Database) -> None:
+def test_rows_whose_expression_failed_are_left_out(db: everview.Database) -> None:
     db.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, k VARCHAR, s VARCHAR); CREATE TABLE u (id INTEGER PRIMARY KEY)")
     db.sql("INSERT INTO t VALUES (1, 'n', '1'), (2, 'n', 'x'), (3, 't', 'y'), (4, 'n', NULL)")
     db.sql("INSERT INTO u VALUES (1), (4)")
@@ -134,10 +134,10 @@ def test_rows_without_a_value_are_left_out(db: everview.Database) -> None:
         db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
     report = db.verify(state=True)
     assert report.right and not report.undecided, report
-    assert report.view("shown").rows == 2 and report.view("shown").set_aside == 2
+    assert report.view("shown").rows == 2 and report.view("shown").quarantined == 2
     db.sql("UPDATE t SET s = '7' WHERE id > 1; FLUSH")
     report = db.verify(state=True)
-    assert report.right and not report.undecided and report.view("shown").set_aside == 0
+    assert report.right and not report.undecided and report.view("shown").quarantined == 0
 
 
 def test_logs_without_old_rows_are_verified_when_all_is_reflected(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_while_somebody_writes_and_the_views_are_maintained(db: everview.Databas
 
 
 def test_damage_that_stops_the_group(db: everview.Database) -> None:
-    """Its epochs fail, so it is built anew as a whole, and goes on from there."""
+    """Its epochs fail, so all of it is rebuilt, and goes on from there."""
     db.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, g INTEGER); INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)")
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT g, count(*) AS n FROM t GROUP BY g")
     db.sql("CREATE MATERIALIZED VIEW w AS SELECT DISTINCT g FROM t; CREATE INDEX i ON w (g)")
@@ -133,14 +133,14 @@ def test_a_group_whose_log_was_trimmed(db: everview.Database) -> None:
     assert db.view("v").get(2) == {"g": 2, "n": 4}
 
 
-def test_what_is_set_aside_is_what_the_rebuild_has_set_aside(db: everview.Database) -> None:
+def test_the_quarantine_equals_that_of_a_rebuild(db: everview.Database) -> None:
     db.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, s VARCHAR); INSERT INTO t VALUES (1, '1'), (2, 'two'), (3, 'x')")
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, CAST(s AS INTEGER) AS n FROM t")
     damage_aside(db)
     (wrong,) = db.verify(state=True).wrong
     assert (wrong.name, wrong.missing, wrong.extra) == ("QUARANTINED", 1, 1)
     db.rebuild("v")
-    assert db.verify(state=True).right and db.verify().view("v").set_aside == 2
+    assert db.verify(state=True).right and db.verify().view("v").quarantined == 2
     assert db.verify().view("v").verdict is Verdict.RIGHT
 
 

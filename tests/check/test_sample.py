@@ -74,7 +74,7 @@ def test_a_history_is_the_same_every_time_and_changes_every_table() -> None:
     assert any(not len(rows[name]) for rows in first for name in ("keyed", "bag")), "a table is empty once"
 
 
-def test_keys_tell_rows_apart_as_duckdb_compares_values() -> None:
+def test_keys_distinguish_rows_as_duckdb_compares_values() -> None:
     """0.0 and -0.0 are one key."""
     for rows in played():
         keys = [(row["k"], row["l"] + 0.0) for row in rows["keyed"].select(["k", "l"]).to_pylist()]

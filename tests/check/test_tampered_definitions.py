@@ -76,7 +76,7 @@ def tamper(place: Path, name: str, **changes: object) -> None:
 
 
 def refused(place: Path, use: str, name: str) -> bool:
-    """Whether a use is refused with the name of the view; in no case does it tell what is in a file."""
+    """Whether a use is refused with the name of the view; a message never shows what is in a file."""
     message = ""
     with everview.open(place) as db:
         try:
@@ -129,9 +129,9 @@ def test_words_that_are_others(place: Path, secret: Path, query: str) -> None:
 def test_a_named_query_that_is_another(place: Path, secret: Path, query: str) -> None:
     tamper(place, "over", sql=QUERIES[query].format(secret=secret))
     for use in ("verify", "select", *(("rebuild", "explain") if query == "file" else ())):
-        with everview.open(place) as db, pytest.raises(everview.EverviewError, match=r"over|read") as told:
+        with everview.open(place) as db, pytest.raises(everview.EverviewError, match=r"over|read") as raised:
             USES[use](db)
-        assert SECRET not in str(told.value)
+        assert SECRET not in str(raised.value)
     assert list(secret.parent.glob("*.written")) == []
 
 
@@ -151,10 +151,10 @@ def test_an_order_that_reads_a_file(place: Path, secret: Path, digest_too: bool)
         documents = {PLANS + digest: zlib.compress(changed), GROUPS + "main": json.dumps(history).encode()}
         metadata.commit(metadata.version(), documents, [])
     plans._decoded.clear()
-    with everview.open(place) as db, pytest.raises(everview.EverviewError) as told:
+    with everview.open(place) as db, pytest.raises(everview.EverviewError) as raised:
         db.view("sorted").scan().rows()
-    assert SECRET not in str(told.value)
-    assert digest_too or f"plan {digest} cannot be read" in told.value.message
+    assert SECRET not in str(raised.value)
+    assert digest_too or f"plan {digest} cannot be read" in raised.value.message
 
 
 @pytest.mark.parametrize("names", [("v",), ("over",)])

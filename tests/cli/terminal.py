@@ -24,7 +24,7 @@ UP, TAB, CTRL_C, CTRL_D = "\x1b[A", "\t", "\x03", "\x04"
 
 
 def _before() -> None:
-    """As a terminal starts programs: Ctrl-C is a signal, and not one that whoever started the tests ignores."""
+    """As a terminal starts programs: Ctrl-C is a signal, even where the process that started the tests ignores it."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -77,7 +77,7 @@ class Terminal:
 
     def interrupt(self) -> None:
         """Press Ctrl-C, once the command waits for what is typed: in the moment between its prompt and that,
-        Python would note the key and tell of it only after the next one."""
+        Python would note the key and handle it only after the next one."""
         ends = time.monotonic() + PATIENCE
         while Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2][0] != "S":
             assert time.monotonic() < ends, "the command does not come to rest"

@@ -101,7 +101,7 @@ def test_it_is_a_module_too() -> None:
     assert (done.returncode, done.stdout) == (0, f"everview {everview.__version__}\n")
 
 
-def test_what_goes_wrong_is_told_in_a_few_lines(command: Command, tmp_path: Path) -> None:
+def test_errors_are_printed_in_a_few_lines(command: Command, tmp_path: Path) -> None:
     for words in (["status"], ["sql", "-c", "SELECT 1"]):
         said = command(words[0], tmp_path / "nothing", *words[1:])
         assert said.code == 1 and said.out == "" and said.err.startswith("error: there is no store in ")
@@ -205,7 +205,7 @@ def test_the_status_as_tables_and_as_json(command: Command, db: everview.Databas
 # ------------------------------------------------------------------ run
 
 
-def test_run_once_tells_people_and_programs(command: Command, db: everview.Database, store: Path) -> None:
+def test_run_once_prints_for_people_and_for_programs(command: Command, db: everview.Database, store: Path) -> None:
     db.table("orders").put({"id": 3, "customer": 10, "amount": 1})
     said = command("run", store, "--local", "--once")
     assert said.code == 0 and said.err == ""

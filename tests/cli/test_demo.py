@@ -21,7 +21,7 @@ from everview.cli.app import app
 from everview.cli.demo import shop
 from everview.cli.demo.children import Child, members
 from everview.cli.demo.ending import Ending, Interrupted
-from everview.cli.demo.outcome import Crash, DemoOutcome, proven, told, verified
+from everview.cli.demo.outcome import Crash, DemoOutcome, proven, summary, verified
 from everview.cli.demo.screen import Look, Screen
 from everview.cli.demo.story import Story
 from everview.errors import EverviewError
@@ -33,7 +33,7 @@ MARK = "EVERVIEW_TEST_MARK"
 
 
 class Demo:
-    """``everview demo`` as a process whose descendants can be found, whoever their parent is."""
+    """``everview demo`` as a process whose descendants can be found, whatever process is their parent."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self._mark = uuid.uuid4().hex
@@ -140,7 +140,7 @@ def test_one_damaged_row_in_any_view_fails_the_demo(
         damage_by(filled, {state: Damage(missing={key: value})})
         bad = outcome(verified(filled))
         assert not bad.right and bad.report.view(name).missing == 1
-        assert any("missing" in line and name in line for line in told(bad))
+        assert any("missing" in line and name in line for line in summary(bad))
         filled.rebuild(name)
     assert outcome(verified(filled)).right
     for found, code in ((good, 0), (bad, 1)):
@@ -241,5 +241,5 @@ def test_a_look_in_a_line_and_in_a_terminal(
         shown = capsys.readouterr().out
         assert "it begins" in shown and "the shop is open" in shown and "1 operations" in shown
         assert all(view.name in shown and f"{rows[view.name]:,}" in shown for view in shop.VIEWS)
-        assert ("2 of 3" in shown) is terminal, "the table tells more than a line"
+        assert ("2 of 3" in shown) is terminal, "the table shows more than a line"
         assert (shown.count("120 ") == 1) is not terminal, "lines come every few seconds"

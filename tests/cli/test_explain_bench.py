@@ -37,12 +37,12 @@ def test_queries_and_names_are_explained(call: Call, store: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "message"),
     [("orders", "orders is a table"), ("count", "there is no view count"), ("SELECT x FROM orders", "no column x")],
 )
-def test_what_cannot_be_explained(call: Call, store: Path, what: str, told: str) -> None:
+def test_what_cannot_be_explained(call: Call, store: Path, what: str, message: str) -> None:
     said = call("explain", store, what)
-    assert said.code == 1 and told in said.err and "Traceback" not in said.err
+    assert said.code == 1 and message in said.err and "Traceback" not in said.err
 
 
 def test_benchmarks_of_the_checkout(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

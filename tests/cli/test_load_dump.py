@@ -176,7 +176,7 @@ def test_files_of_others_make_tables(call: Call, db: everview.Database, store: P
     assert db.table("j").count() == 2
     (tmp_path / "t.jsonl").write_text('{"a": 1}\n{"a": "x"}', "utf-8")
     said = call("load", store, "k", tmp_path / "t.jsonl", "--create")
-    assert said.code == 1 and "does not tell a type for column a" in said.err and "k" not in db.tables()
+    assert said.code == 1 and "has no type for column a" in said.err and "k" not in db.tables()
 
 
 def test_several_files_and_batches(call: Call, db: everview.Database, store: Path, tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_tables_views_and_queries_to_standard_output(call: Call, shop: everview.
 
 
 def test_what_cannot_be_dumped(call: Call, shop: everview.Database, store: Path, tmp_path: Path) -> None:
-    for words, told in (
+    for words, message in (
         (("by_customer", "x.csv"), "by_customer"),
         (("order", "x.csv"), "order"),
         (("--query", "DELETE FROM orders", "x.csv"), "SELECT only"),
@@ -258,7 +258,7 @@ def test_what_cannot_be_dumped(call: Call, shop: everview.Database, store: Path,
         (("--query", "SELECT CAST(CAST(id AS VARCHAR) || 'x' AS INTEGER) AS n FROM orders", tmp_path / "x.csv"), "1x"),
     ):
         said = call("dump", store, *words)
-        assert said.code == 1 and told in said.err and "Traceback" not in said.err, words
+        assert said.code == 1 and message in said.err and "Traceback" not in said.err, words
     assert not list(tmp_path.glob("*.csv*")) and not list(tmp_path.glob(".*"))
 
 
@@ -275,7 +275,7 @@ def test_dump_with_what_makes_no_sense(call: Call, store: Path, words: tuple[str
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "message"),
     [
         ("a.csv", "id,amount\n1,2\n2,much\n", "a.csv, row 2, column amount: 'much' is not a value of DECIMAL(10,2)"),
         ("a.csv", "id,amount\n1,1.005\n", "a.csv, row 1, column amount: '1.005' is not a value of DECIMAL(10,2)"),
@@ -299,11 +299,11 @@ def test_dump_with_what_makes_no_sense(call: Call, store: Path, words: tuple[str
     ],
 )
 def test_what_does_not_fit_is_named(
-    call: Call, shop: everview.Database, store: Path, tmp_path: Path, name: str, text: str, told: str
+    call: Call, shop: everview.Database, store: Path, tmp_path: Path, name: str, text: str, message: str
 ) -> None:
     (tmp_path / name).write_text(text, "utf-8")
     said = call("load", store, "orders", tmp_path / name)
-    assert said.code == 1 and told in said.err and "Traceback" not in said.err
+    assert said.code == 1 and message in said.err and "Traceback" not in said.err
     assert shop.table("orders").count() == 3
 
 

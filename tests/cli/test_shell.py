@@ -72,13 +72,13 @@ def test_a_session(shop: Path, tmp_path: Path) -> None:
         shell.until("customer")
         assert "7.00" in shell.enter(" = 20;", PROMPT)
 
-        for word, told in (
+        for word, message in (
             ("\\d", "by_customer"),
             ("\\dv", "totals"),
             ("\\d orders", "PRIMARY KEY"),
             ("\\?", "Ctrl-C"),
         ):
-            assert told in shell.enter(word, PROMPT)
+            assert message in shell.enter(word, PROMPT)
         assert "CREATE INDEX" in shell.enter("\\d by_customer", PROMPT)
         assert "there is no command \\x" in shell.enter("\\x", PROMPT)
         shell.enter("\\timing", "timing is off")

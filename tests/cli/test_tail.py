@@ -55,7 +55,7 @@ def test_all_rows_and_then_changes(call: Call, db: everview.Database, store: Pat
     assert said.out == "" and "go on with --since" in said.err
 
 
-def test_json_tells_a_token_after_every_epoch(call: Call, db: everview.Database, store: Path) -> None:
+def test_json_has_a_token_after_every_epoch(call: Call, db: everview.Database, store: Path) -> None:
     said = call("tail", store, "totals", "--json", "--timeout", "0")
     *rows, last = map(json.loads, said.out.splitlines())
     assert sorted(row["row"]["total"] for row in rows) == ["5.00", "7.00"] and {row["weight"] for row in rows} == {1}
@@ -100,9 +100,9 @@ def test_changes_come_as_they_commit_until_a_signal(db: everview.Database, store
 
 
 def test_what_cannot_be_followed(call: Call, db: everview.Database, store: Path) -> None:
-    for words, told in ((("total",), "total"), (("totals", "--since", "x"), "'x' is not where")):
+    for words, message in ((("total",), "total"), (("totals", "--since", "x"), "'x' is not where")):
         said = call("tail", store, *words)
-        assert said.code == 1 and told in said.err and "Traceback" not in said.err
+        assert said.code == 1 and message in said.err and "Traceback" not in said.err
     db.sql("CREATE OR REPLACE MATERIALIZED VIEW totals AS SELECT customer, 1 AS total FROM orders; FLUSH")
     said = call("tail", store, "totals", "--since", "1:0000000000000000")
     assert said.code == 1 and "leave out --since" in said.err

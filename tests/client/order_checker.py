@@ -55,11 +55,11 @@ class Violation:
     cycle: tuple[Operation, ...]
 
     def __str__(self) -> str:
-        lines = [self.kind, *(f"  {_told(operation)}" for operation in self.cycle)]
+        lines = [self.kind, *(f"  {_line(operation)}" for operation in self.cycle)]
         return "\n".join(lines)
 
 
-def _told(operation: Operation) -> str:
+def _line(operation: Operation) -> str:
     if isinstance(operation, Write):
         return f"{operation.session} writes {operation.element} to {', '.join(sorted(operation.subjects))}"
     return f"{operation.session} reads {operation.subject}: {sorted(operation.elements)}"

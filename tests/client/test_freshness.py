@@ -33,7 +33,7 @@ def epoch(db: everview.Database, group: str = "main") -> int:
 
 @pytest.mark.parametrize(("seed", "before_images"), [(0, True), (1, True), (2, False)])
 def test_laid_over_is_what_the_next_epoch_commits(tmp_path: Path, seed: int, before_images: bool) -> None:
-    """And back: what has been committed can be undone, where the logs tell the old rows."""
+    """And back: what has been committed can be undone, where the logs have before-images."""
     rng = random.Random(seed)
     with everview.open(tmp_path, durability="none", before_images=before_images) as db:
         define(db, lazy=("joined", "best"))
@@ -99,7 +99,7 @@ def test_a_column_is_added_before_the_epoch(totals: everview.Database) -> None:
 
 
 def test_much_is_waited_for(totals: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody maintains the views, the reader does: an epoch of that group, of no other."""
+    """If no process maintains the views, the reader does: an epoch of that group, of no other."""
     monkeypatch.setattr(freshness, "LITTLE", 2)
     totals.sql("INSERT INTO orders SELECT range + 100, 10, 1, NULL FROM range(50)")
     main, lazy = epoch(totals), epoch(totals, totals.catalog.view("count_all").group)
@@ -128,7 +128,7 @@ def test_a_deadline_says_how_far_it_is(totals: everview.Database, monkeypatch: p
     assert view.get(fresh=True, deadline=10) == {"n": 4}
 
 
-def test_a_reader_waits_for_whoever_maintains(totals: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_waits_for_the_maintainer(totals: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(freshness, "LITTLE", 0)
     held = totals.store.lease("maintenance")
     totals.table("orders").put({"id": 7, "customer": 10, "amount": 1})

@@ -49,7 +49,7 @@ def test_views_follow_the_writes_of_the_block(counted: everview.Database) -> Non
 
 def test_a_lazy_group_moves_when_a_reader_asks(counted: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("everview.client.freshness.LITTLE", 0)
-    monkeypatch.setattr("everview.maintain.keeper.IDLE", 1e9)
+    monkeypatch.setattr("everview.maintain.scheduler.IDLE", 1e9)
     with counted.maintain(spark=False):
         group = counted.catalog.view("many").group
         before = counted.store.views.committed(group).epoch
@@ -67,7 +67,7 @@ def test_there_is_one_maintainer_at_a_time(counted: everview.Database) -> None:
         running.drain(60)
 
 
-def test_what_fails_is_told(counted: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_are_raised(counted: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise EverviewError("no more")
 
@@ -83,18 +83,18 @@ def test_readers_beside_a_maintainer(db: everview.Database) -> None:
     define(db)
     rng = random.Random(3)
     over = threading.Event()
-    told: dict[str, list[ViewChange]] = {"grouped": [], "outer_joined": []}
+    received: dict[str, list[ViewChange]] = {"grouped": [], "outer_joined": []}
 
     def follow(name: str) -> None:
         changes = db.view(name).subscribe(snapshot=True, timeout=0.05)
         while True:
             ended = over.is_set()
-            told[name] += changes
+            received[name] += changes
             if ended:
                 return
 
     with db.maintain(spark=False) as running:
-        followers = [threading.Thread(target=follow, args=(name,)) for name in told]
+        followers = [threading.Thread(target=follow, args=(name,)) for name in received]
         for follower in followers:
             follower.start()
         with db.session() as session:
@@ -106,7 +106,7 @@ def test_readers_beside_a_maintainer(db: everview.Database) -> None:
         over.set()
         for follower in followers:
             follower.join()
-    for name, changes in told.items():
+    for name, changes in received.items():
         rows: Counter[tuple[object, ...]] = Counter()
         for change in changes:
             rows = rows - bag(change.went) + bag(change.came)
@@ -125,8 +125,8 @@ def test_the_status_of_everything(counted: everview.Database) -> None:
     assert (main.name, main.kind, main.lag, main.under_way) == ("main", "continuous", 1, None)
     assert (lazy.kind, lazy.lag, [view.name for view in lazy.views]) == ("lazy", 1, ["many"])
     assert main.epoch == counted.store.views.committed("main").epoch and main.behind >= 0 and main.committed > 0
-    assert found.view("numbers").set_aside == 2, "two notes are no numbers"
-    assert found.view("counted").set_aside == 0
+    assert found.view("numbers").quarantined == 2, "two notes are no numbers"
+    assert found.view("counted").quarantined == 0
     assert found.view("by_note").kind == "index"
     assert ("orders", 4) in found.tables
     assert found.latest == counted.store.log.latest()
@@ -135,7 +135,7 @@ def test_the_status_of_everything(counted: everview.Database) -> None:
     assert plain["latest"] == str(found.latest)
     text = repr(found)
     assert "group main (continuous): epoch" in text and "1 operations" in text
-    assert "view numbers, 2 set aside" in text and "by nobody" in text
+    assert "view numbers, 2 quarantined" in text and "by nobody" in text
     counted.flush()
     assert {group.lag for group in counted.status().groups} == {0}
     assert "up to date" in repr(counted.status())

@@ -558,9 +558,9 @@ class Thing:
 
 
 def test_a_mistake_is_not_hidden() -> None:
-    with pytest.raises(InternalError, match="please report it") as told:
+    with pytest.raises(InternalError, match="please report it") as raised:
         Thing().fails()
-    assert isinstance(told.value.__cause__, KeyError)
+    assert isinstance(raised.value.__cause__, KeyError)
 
 
 def test_errors_of_the_callers_own_code_pass(world: World) -> None:
@@ -595,6 +595,6 @@ def test_what_is_not_everviews_passes() -> None:
         Thing().interrupted()
     rows = Thing().rows()
     assert next(rows) == 1
-    with pytest.raises(StoreFullError) as told:
+    with pytest.raises(StoreFullError) as raised:
         next(rows)
-    assert isinstance(told.value.__cause__, OSError)
+    assert isinstance(raised.value.__cause__, OSError)

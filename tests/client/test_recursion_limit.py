@@ -9,7 +9,7 @@ import pytest
 import everview
 from everview.catalog import MAIN
 from everview.maintain import Plans
-from everview.maintain.quarantined import set_aside
+from everview.maintain.quarantined import quarantined_items
 from everview.plan.maintenance.operator_definitions import ReevaluationOperator
 from everview.sql.bounded_recursion import bounded
 
@@ -20,7 +20,7 @@ STEPS = (
 
 def reasons(db: everview.Database) -> list[tuple[tuple[str, ...], str]]:
     with db.store.snapshot() as snapshot:
-        found = set_aside(db.catalog, Plans(db.store, db.catalog), MAIN, snapshot)
+        found = quarantined_items(db.catalog, Plans(db.store, db.catalog), MAIN, snapshot)
         return [(one.views, one.reason) for one in found]
 
 

@@ -49,7 +49,7 @@ def test_planted_violations_are_found() -> None:
     assert "nobody wrote it" in found([w("a", 7, "y"), r("b", 7)])
 
 
-def test_a_violation_tells_what_happened() -> None:
+def test_a_violation_shows_what_happened() -> None:
     violation = check([[w("a", 1), w("a", 2)], [r("b", 1), r("b", 2)]])
     assert isinstance(violation, Violation)
     assert str(violation) == "\n".join(

@@ -1,4 +1,4 @@
-"""Changes of views, epoch by epoch: laid one on another they make the view, whoever asks and when."""
+"""Changes of views, epoch by epoch: added up they make the view, for every subscriber at any time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def order(db: everview.Database, id: int, customer: int | None) -> None:
     db.flush()
 
 
-def test_every_epoch_tells_what_it_changed(counted: everview.Database) -> None:
+def test_every_epoch_yields_what_it_changed(counted: everview.Database) -> None:
     changes = counted.view("counted").subscribe(timeout=0)
     assert list(changes) == []
     order(counted, 10, 10)
@@ -75,18 +75,18 @@ def test_a_subscription_goes_on_where_another_was(counted: everview.Database, tm
     """In another process, after any number of epochs, the very same changes."""
     view = counted.view("counted")
     start = view.subscribe(timeout=0)
-    told = []
+    received = []
     for id in range(20, 60):
         order(counted, id, id % 3)
-        told += list(start)
-    assert len(told) == 40
+        received += list(start)
+    assert len(received) == 40
     with everview.open(tmp_path / "store") as other:
         for at in (0, 7, 38, 39):
-            again = list(other.view("counted").subscribe(told[at].token, timeout=0))
-            assert [change.epoch for change in again] == [change.epoch for change in told[at + 1 :]]
-            for one, same in zip(again, told[at + 1 :], strict=True):
+            again = list(other.view("counted").subscribe(received[at].token, timeout=0))
+            assert [change.epoch for change in again] == [change.epoch for change in received[at + 1 :]]
+            for one, same in zip(again, received[at + 1 :], strict=True):
                 assert (bag(one.came), bag(one.went), one.frontier) == (bag(same.came), bag(same.went), same.frontier)
-        assert list(other.view("counted").subscribe(told[-1], timeout=0)) == []
+        assert list(other.view("counted").subscribe(received[-1], timeout=0)) == []
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -174,7 +174,7 @@ def test_a_view_that_is_gone_or_another(counted: everview.Database) -> None:
         next(changes)
 
 
-def test_logs_that_do_not_tell_old_rows(tmp_path: Path) -> None:
+def test_logs_without_before_images(tmp_path: Path) -> None:
     with everview.open(tmp_path, before_images=False) as db:
         db.sql("CREATE TABLE t (id INTEGER PRIMARY KEY); CREATE MATERIALIZED VIEW v AS SELECT id FROM t")
         with pytest.raises(DefinitionError, match="cannot be subscribed to"):

@@ -62,7 +62,7 @@ def follows_duckdb(db: everview.Database, view: str, query: str) -> None:
     assert db.verify(view).right
 
 
-def test_explain_tells_on_what_a_view_was_validated(db: everview.Database) -> None:
+def test_explain_shows_on_what_a_view_was_validated(db: everview.Database) -> None:
     lines = [line for (line,) in db.sql("EXPLAIN SELECT a, count(*) AS n FROM t GROUP BY a").rows()]
     assert any("validated on" in line and "rounds" in line for line in lines), lines
     ((document,),) = db.sql("EXPLAIN (FORMAT JSON) SELECT a, sum(b) AS n FROM t GROUP BY a").rows()

@@ -82,7 +82,7 @@ class Driver:
             if self.state == "stopped" and IMPATIENT not in rest:
                 self.stops.append(rest)
 
-    def tell(self, command: str) -> None:
+    def send(self, command: str) -> None:
         os.write(self.commands, f"{command}\n".encode())
 
     def spotted(self) -> Spotted:
@@ -140,14 +140,14 @@ class Campaign:
                     self._check()
                 self._end()
             except (AssertionError, EverviewError, OSError) as error:
-                raise Failed(self._told(error)) from error
+                raise Failed(self._description(error)) from error
 
     @property
     def missed(self) -> list[str]:
         """The points at which nobody has died."""
         return [point for point in points_of(self.section) if point not in self.died]
 
-    def _told(self, error: Exception) -> str:
+    def _description(self, error: Exception) -> str:
         lines = [f"seed {self.seed}, {self.section}, after {self.died.total()} kills, in the group"]
         lines += [f"    {kill}" for kill in self._group]
         lines.append(str(error)[:SHOWN])
@@ -194,7 +194,7 @@ class Campaign:
             found = disagreement(snapshot)
             assert not found, found
         self.reader.kill(self.rng)
-        self._driver.tell("end")
+        self._driver.send("end")
         assert len(self.epochs) > 1, "the reader has seen nothing move"
 
     # -------------------------------------------------------------- who lives
@@ -225,7 +225,7 @@ class Campaign:
     def _let_it_run(self) -> None:
         """Until the driver runs, or has died of another kill of the same group."""
         driver = self._driver
-        driver.tell("begin")
+        driver.send("begin")
         self._wait_for(lambda: driver.state == "running" or driver.victim.ended, "the pipeline runs", mortal=True)
         self.say(f"     driver {self._drivers} runs, {len(self.epochs)} epochs were seen")
 
@@ -327,7 +327,7 @@ class Campaign:
                 self._learn(writer, self.writers[writer].bury())
                 self.writers[writer] = self._new_writer(writer)
         elif kill.number % 5 == 0:
-            self._driver.tell(f"servers {kill.servers}")
+            self._driver.send(f"servers {kill.servers}")
 
     def _replace_driver(self, kill: Kill) -> None:
         spotted = self._driver.spotted()

@@ -1,9 +1,9 @@
-"""Crash points: named moments at which a process kills itself when it is told to.
+"""Crash points: named moments at which a process kills itself on request.
 
 Calls of the product are wrapped where a process starts, and the process that comes to a
 point for the k-th time after a token with the point's name was laid down takes the token and dies.
 
-A token is a file, so it works across processes whoever started them; taking it is one rename, so it
+A token is a file, so it works across processes that others started; taking it is one rename, so it
 kills once. The product knows nothing of this: Spark's workers come from a daemon that wraps before it
 forks (:mod:`tests.faults.daemon`), the source from a reader that wraps when it is made, drivers and
 writers wrap before they begin (:mod:`tests.faults.roles`).
@@ -197,7 +197,7 @@ class Tokens:
         draft.rename(self.folder / point)
 
     def taken(self, point: str) -> bool:
-        """Whether it has happened; told once."""
+        """Whether it has happened; true once."""
         with suppress(FileNotFoundError):
             self.folder.joinpath(TAKEN, point).unlink()
             return True

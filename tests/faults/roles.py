@@ -1,8 +1,8 @@
 """Who lives in the town and is killed: drivers and writers; and a reader who watches.
 
 Each is forked from a process that has imported everything, wraps the calls at which it
-may die, and reports what it has done; a driver starts its Java machine ahead of time and then waits to
-be told to begin.
+may die, and reports what it has done; a driver starts its Java machine ahead of time and then waits
+for the command to begin.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class DyingPipeline(Pipeline):
 
 
 def drive(reports: Reports, arguments: Arguments) -> None:
-    """Start Spark, wait for the word, and maintain the views until nobody says anything any more. A
-    pipeline that fails is told of and started again."""
+    """Start Spark, wait for the command, and maintain the views until no more commands come. A
+    pipeline that fails is reported and started again."""
     faulthandler.cancel_dump_traceback_later()
     install("driver")
     os.environ[DRIVER] = arguments["mark"]

@@ -42,8 +42,8 @@ class Ledger:
             what, *rest = report.split(" ")
             if what == "begun":
                 epoch, base, frontier, plan = rest
-                told = int(base), Frontier.parse(frontier), plan
-                assert self.begun.setdefault(int(epoch), told) == told, "an epoch began twice, and differently"
+                begun = int(base), Frontier.parse(frontier), plan
+                assert self.begun.setdefault(int(epoch), begun) == begun, "an epoch began twice, and differently"
             elif what == "committed":
                 self.committed = max(self.committed, int(rest[0]))
 

@@ -1,6 +1,6 @@
 """Processes killed while they trim logs that others write and read.
 
-What a log says it has is there, entry after entry, whoever was killed while trimming it.
+What a log says it has is there, entry after entry, whichever process was killed while trimming it.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def _check_image(arguments: dict[str, object], work: Work, least: int) -> None:
 def _go_on(store: Store, tables: dict[str, Table], ledger: Ledger, last: int) -> None:
     """Work on what is left, until every page that could be reused has been."""
     open_epoch = store.views.begun("main")
-    later = Ledger("main", begun={e: told for e, told in ledger.begun.items() if e <= ledger.committed})
+    later = Ledger("main", begun={e: begun for e, begun in ledger.begun.items() if e <= ledger.committed})
     reports: list[str] = []
     for number in range(last + 10, last + 40):
         workload.perform(store, tables, workload.step(SEED, 0, number))

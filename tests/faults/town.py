@@ -1,7 +1,7 @@
 """The town whose views are maintained while everybody is killed: a bank, a shop, and a list of what was done.
 
 Every step of a writer is one batch that also notes its number, money is only moved, and
-whoever sees one state of the town sees the same totals however they are counted.
+one state of the town has the same totals however they are counted.
 
 The bank's writer moves money between accounts, the shop's writes orders and customers. A step's
 number stands in ``done`` with the rows that it wrote, so the numbers of a writer have no gap, and

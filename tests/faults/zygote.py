@@ -1,7 +1,7 @@
 """A process that has imported everything already and forks victims on request.
 
 Starting Python and its libraries takes longer than the crash a test wants, so one process
-does it once, and every victim is a fork of it that opens the store anew.
+does it once, and every victim is a fork of it that opens the store itself.
 
 The parent asks over a socket, with the victim's reporting pipe attached; a victim that was
 killed stays a zombie until the parent has it reaped, so its process id means nobody else. Modules
@@ -25,7 +25,7 @@ STUCK = 40
 
 
 def serve(requests: socket.socket) -> None:
-    """Until the parent is gone; then whoever is left is killed."""
+    """Until the parent is gone; then the victims that are left are killed."""
     children: set[int] = set()
     while True:
         message, descriptors, _, _ = socket.recv_fds(requests, 1 << 16, 1)

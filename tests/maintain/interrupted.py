@@ -1,7 +1,7 @@
 """Stores as killed maintainers leave them, and work in them that must come to an end.
 
 Before each call of a maintainer that changes the store, a backup is what it would leave if it died
-there, and whoever works in a copy may make so many calls of the store and no more.
+there, and a process that works in a copy may make so many calls of the store and no more.
 
 States in which the documents, the epochs and the definitions are the same count once.
 """

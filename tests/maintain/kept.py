@@ -1,4 +1,4 @@
-"""A database whose maintenance goes on step by step, when it is told to.
+"""A database whose maintenance goes on step by step, on request.
 
 A :class:`Kept` does what a user does (SQL) and what a maintainer does (one chunk, one
 epoch, one joining), and compares every view that can be read with its query over the base rows as

@@ -44,7 +44,7 @@ class Gated:
 
 
 class Stopped:
-    """Work with a store that stops before its n-th call, until it is told to go on."""
+    """Work with a store that stops before its n-th call, until it may go on."""
 
     def __init__(
         self, store: Store, stop_before: int, work: Callable[[Any], object], **instead: Callable[..., Any]

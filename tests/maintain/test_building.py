@@ -110,7 +110,7 @@ def test_all_views_are_built_at_once(k: Kept) -> None:
     k.settle()
 
 
-def test_views_are_built_from_logs_that_do_not_tell_what_they_found(tmp_path: Path) -> None:
+def test_views_are_built_from_logs_without_before_images(tmp_path: Path) -> None:
     with kept(tmp_path, before_images=False) as k:
         k.sql(ROWS + "".join(map(create, list(VIEWS)[:6])) + member(1))
         build_while_writing(k)
@@ -160,7 +160,7 @@ def test_rows_are_written_after_a_chunk_was_interrupted(
         before = {build.group for build in k.maintainer.builder.builds()}
         k.turn_of_build()
         after = {build.group for build in k.maintainer.builder.builds()}
-        assert after == (before if before_images else set()), "what nobody can tell any more is not made up"
+        assert after == (before if before_images else set()), "what no log records any more is not made up"
         build_while_writing(k)
         assert len(k.live()) == 4
 

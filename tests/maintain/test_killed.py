@@ -1,6 +1,6 @@
 """Maintainers killed at every step they take, and at random moments while others write.
 
-Whoever comes after a killed maintainer goes on where it was: nothing is lost, nothing
+The maintainer after a killed one goes on where that one was: nothing is lost, nothing
 counts twice, a build takes in no row again, and what was dropped is gone.
 """
 

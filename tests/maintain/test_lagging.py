@@ -35,7 +35,7 @@ CHANGES = {
     "a column comes": "ALTER TABLE a ADD COLUMN extra INTEGER",
     "all go": "DROP MATERIALIZED VIEW m2; DROP MATERIALIZED VIEW m1; DROP MATERIALIZED VIEW joined",
 }
-"""What happens to views, as a user says it; and views that are built anew."""
+"""What happens to views, as a user says it; and views that are rebuilt."""
 REBUILT = {"a view is rebuilt": ["joined"], "all are rebuilt": ["joined", "m1", "m2"]}
 MOST = 1000
 """Calls of a source: it makes fewer."""
@@ -198,8 +198,8 @@ def assert_up_to_date(k: Kept, task: EpochTask, base: int) -> None:
 # ------------------------------------------------------------------ readers
 
 
-def told(store: Store) -> tuple[str, ...]:
-    """The views that the status of a store tells of, those that are being built included."""
+def listed_views(store: Store) -> tuple[str, ...]:
+    """The views in the status of a store, those that are being built included."""
     catalog = Catalog(store.metadata, store.views)
     found = status(store, catalog, Plans(store, catalog))
     built = [name for build in found.builds for name in build.views]
@@ -207,7 +207,7 @@ def told(store: Store) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("change", [*CHANGES, *REBUILT])
-def test_the_status_is_told_whatever_happens_meanwhile(tmp_path: Path, change: str) -> None:
+def test_the_status_is_returned_whatever_happens_meanwhile(tmp_path: Path, change: str) -> None:
     call = 0
     reader = None
     while reader is None or len(reader.calls) >= call:
@@ -215,7 +215,7 @@ def test_the_status_is_told_whatever_happens_meanwhile(tmp_path: Path, change: s
         with shop(tmp_path / str(call)) as k:
             make(k, change)
             k.turn_of_build()
-            reader = Stopped(k.store, call, told)
+            reader = Stopped(k.store, call, listed_views)
             tend(scheduler_of(k))
             reader.go_on()
             assert isinstance(reader.found, tuple)
@@ -258,7 +258,7 @@ def snapshot_of(db: Database) -> pa.Table:
 
 @pytest.mark.parametrize("read", READS)
 def test_a_view_is_read_whatever_happens_meanwhile(tmp_path: Path, read: str) -> None:
-    """Between two calls of a reader the view is built anew in other tables, another comes or goes, and epochs pass."""
+    """Between two calls of a reader the view is rebuilt in other tables, another comes or goes, and epochs pass."""
     call = 0
     reader = None
     with shop(tmp_path) as k:

@@ -98,15 +98,15 @@ def test_members_of_a_family_are_counted_one_by_one(k: Kept) -> None:
     assert last(k)[-1].views == {"v10": (0, 2, 0), "v20": (0, 1, 1), "v30": (0, 0, 1)}
 
 
-def test_what_is_set_aside_is_counted(k: Kept) -> None:
+def test_quarantined_rows_are_counted(k: Kept) -> None:
     k.sql(create("v", "SELECT id, CAST(s AS INTEGER) AS n FROM a"))
     k.settle()
     k.sql("INSERT INTO a VALUES (1, 1, 1, 'five'), (2, 1, 1, '5')")
     while k.turn():
         pass
     one = last(k)[-1]
-    assert (one.set_aside, one.views) == (1, {"v": (1, 0, 0)})
-    assert sums(k).totals.set_aside == 1
+    assert (one.quarantined, one.views) == (1, {"v": (1, 0, 0)})
+    assert sums(k).totals.quarantined == 1
 
 
 def test_stages_say_where_the_time_went(k: Kept) -> None:
@@ -144,7 +144,7 @@ def test_a_build_has_figures_of_its_own_and_its_views_bring_them_along(k: Kept) 
     assert sums(k).views["big"].updates == (8, 0, 1)
 
 
-def test_a_view_that_is_replaced_or_made_again_is_counted_anew(k: Kept) -> None:
+def test_the_count_of_a_view_that_is_replaced_or_made_again_starts_at_zero(k: Kept) -> None:
     k.sql(BIG + ";" + TOTALS)
     k.settle()
     k.sql("INSERT INTO a VALUES (1, 1, 20, 's'), (2, 1, 40, 's')")
@@ -284,7 +284,7 @@ def test_predictions_are_those_of_the_epochs_before(k: Kept) -> None:
     k.settle()
     k.sql("INSERT INTO a VALUES (1, 1, 15, 's')")
     k.settle()
-    assert last(k)[-1].predicted is None, "there was nothing to tell it from"
+    assert last(k)[-1].predicted is None, "no earlier epoch to predict it from"
     pace = sums(k).totals.pace
     k.sql("INSERT INTO a VALUES (2, 1, 15, 's'), (3, 1, 15, 's')")
     k.settle()
@@ -328,7 +328,7 @@ def test_a_pace_is_the_line_through_the_last_epochs() -> None:
     # nor if some have a few more, and happened to take longer
     noise = Pace().after(1, 2, 0.5).after(100, 2, 1.5)
     assert noise.rest == pytest.approx(1.0, rel=0.1) and noise.latency == 0
-    # a large one among many that are small still tells
+    # a large one among many that are small still counts
     once = Pace().after(100_000, 2, 0.4)
     for _ in range(40):
         once = once.after(2, 2, 0.2)

@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> Path:
     return path
 
 
-def test_views_are_maintained_as_they_were_planned_and_built_anew_before_others_join(store: Path) -> None:
+def test_views_are_maintained_as_they_were_planned_and_rebuilt_before_others_join(store: Path) -> None:
     with everview.open(store) as db:
         before = {table.id for one in db.catalog.views() for table in one.state}
         write(db, 4)
@@ -49,7 +49,7 @@ def test_views_are_maintained_as_they_were_planned_and_built_anew_before_others_
         db.sql("CREATE MATERIALIZED VIEW u AS SELECT o.id, c.y FROM o JOIN c ON o.x = c.id")
         write(db, 6)
         assert_right(db)
-        assert not before & {table.id for table in db.catalog.view("v").state[1:]}, "it was built anew"
+        assert not before & {table.id for table in db.catalog.view("v").state[1:]}, "it was rebuilt"
 
 
 def test_views_that_go_leave_the_others_as_they_were_planned(store: Path) -> None:

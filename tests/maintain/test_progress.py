@@ -1,4 +1,4 @@
-"""From every state that a killed process can leave, whoever comes next comes to an end, with every view right.
+"""From every state that a killed process can leave, the next maintainer finishes, with every view right.
 
 A state is made in three steps: a maintainer is killed at some moment of its work (``UNDER_WAY``), then statements
 come (``MEANWHILE``), then somebody works (``WORK``). All states are tried with ``EVERVIEW_PROGRESS=all``, for about

@@ -1,4 +1,4 @@
-"""What views lack: rows without a value, and log entries that cannot be read."""
+"""What views lack: rows whose expression failed, and log entries that cannot be read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from everview.maintain.quarantined import SetAside, set_aside
+from everview.maintain.quarantined import QuarantinedItem, quarantined_items
 from everview.store.embedded import blocks
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
@@ -21,9 +21,9 @@ def k(tmp_path: Path) -> Iterator[Kept]:
         yield found
 
 
-def found(k: Kept, group: str = "main") -> list[SetAside]:
+def found(k: Kept, group: str = "main") -> list[QuarantinedItem]:
     with k.store.snapshot() as snapshot:
-        return set_aside(k.db.catalog, k.maintainer.plans, group, snapshot)
+        return quarantined_items(k.db.catalog, k.maintainer.plans, group, snapshot)
 
 
 def turns(k: Kept) -> None:
@@ -34,7 +34,7 @@ def turns(k: Kept) -> None:
     k.check_nothing_is_left()
 
 
-def test_a_row_without_a_value_says_when_it_came(k: Kept) -> None:
+def test_a_row_whose_expression_failed_has_its_epoch_in_the_quarantine(k: Kept) -> None:
     k.sql("INSERT INTO a VALUES (1, 1, 1, '5')" + ";" + create("v", "SELECT id, CAST(s AS INTEGER) AS n FROM a"))
     turns(k)
     assert found(k) == []
@@ -104,7 +104,7 @@ def test_members_of_a_family_lack_rows_each_for_itself(k: Kept, query: str) -> N
     k.check()
 
 
-def test_log_entries_that_cannot_be_read_are_told_with_their_position(k: Kept) -> None:
+def test_log_entries_that_cannot_be_read_are_listed_with_their_position(k: Kept) -> None:
     k.sql(ROWS + create("sums") + create("whole"))
     k.settle()
     before = k.store.log.latest()
@@ -135,7 +135,7 @@ def damage(k: Kept, node: int) -> None:
 
 
 @pytest.mark.parametrize("moment", ["infinity", "-infinity", "290000-01-01", "0500-01-01 (BC)"])
-def test_rows_with_moments_that_python_has_not_are_set_aside_and_go(k: Kept, moment: str) -> None:
+def test_rows_with_moments_that_python_has_not_are_quarantined_and_go(k: Kept, moment: str) -> None:
     k.sql("CREATE TABLE m (id INTEGER PRIMARY KEY, t TIMESTAMPTZ, d DATE[])")
     k.sql(f"INSERT INTO m VALUES (1, '2024-01-01', []), (2, '{moment}', ['2024-01-01', 'infinity'])")
     k.sql(create("v", "SELECT id, CAST(CAST(d AS VARCHAR) || CAST(t AS VARCHAR) AS INTEGER) AS n FROM m"))

@@ -35,12 +35,12 @@ QUERIES = [
 
 
 class Life:
-    """One random life. What it did is told when it fails."""
+    """One random life. Its history is printed when it fails."""
 
     def __init__(self, k: Kept, seed: int) -> None:
         self.k = k
         self.rng = random.Random(seed)
-        self.told: list[str] = []
+        self.history: list[str] = []
         self.number = 0
 
     def step(self) -> None:
@@ -59,7 +59,7 @@ class Life:
         self.k.check()
 
     def say(self, text: str) -> None:
-        self.told.append(text)
+        self.history.append(text)
         self.k.sql(text)
 
     def names(self) -> list[str]:
@@ -92,7 +92,7 @@ class Life:
             try:
                 self.say(f"CREATE OR REPLACE MATERIALIZED VIEW {name} AS {self.query()}")
             except DefinitionError:
-                self.told.pop()  # others read it, or it would read itself
+                self.history.pop()  # others read it, or it would read itself
 
     def add_column(self) -> None:
         self.number += 1
@@ -115,21 +115,21 @@ class Life:
         )
 
     def turn(self) -> None:
-        self.told.append("-- turn")
+        self.history.append("-- turn")
         self.k.turn()
 
     def turn_of_build(self) -> None:
-        self.told.append("-- turn of a build")
+        self.history.append("-- turn of a build")
         self.k.turn_of_build()
 
     def rebuild(self) -> None:
         live = self.k.live()
         some = self.rng.sample(live, self.rng.randint(0, min(3, len(live))))
-        self.told.append(f"-- rebuild {', '.join(one.name for one in some)}")
+        self.history.append(f"-- rebuild {', '.join(one.name for one in some)}")
         ask_rebuild(self.k.store, [one.id for one in some])
 
     def settle(self) -> None:
-        self.told.append("-- settle")
+        self.history.append("-- settle")
         self.k.settle()
 
 
@@ -150,4 +150,4 @@ def test_all_views_are_right_at_every_moment_of_a_random_life(tmp_path: Path, nu
             assert not k.state_keys()
             assert not [name for name in k.documents() if name.startswith(("maintenance/", "discard/"))]
         except Exception as error:
-            raise AssertionError(";\n".join(life.told)) from error
+            raise AssertionError(";\n".join(life.history)) from error

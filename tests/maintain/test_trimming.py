@@ -1,4 +1,4 @@
-"""Logs are trimmed up to what somebody needs; who comes too late is told what to do.
+"""Logs are trimmed up to what somebody needs; a reader that comes too late gets an error with what to do.
 
 Everything in this folder is maintained over logs that are trimmed as far as they can be, so that a build
 or a group that needed more would fail there.
@@ -251,7 +251,7 @@ def test_fresh_reads_and_sessions_go_on_while_logs_are_trimmed(db: everview.Data
 # ------------------------------------------------------------------ who trims
 
 
-def test_keepers_and_stewards_trim(db: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipelines_trim(db: everview.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trimming, "EVERY", 0.0)
     db.sql(NOTHING)
     with db.maintain(spark=False) as running:

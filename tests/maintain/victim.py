@@ -1,7 +1,7 @@
 """What a killed maintainer was doing: flushing again and again, in small pieces, while others write.
 
 Every call that changes the store is a moment, before and after which the process may
-die; a victim that is told a number dies at that moment, one that is not told is killed from outside.
+die; a victim that is given a number dies at that moment, one without a number is killed from outside.
 """
 
 from __future__ import annotations

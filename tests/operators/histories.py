@@ -15,10 +15,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from everview.change.schema import Schema
-from everview.operators.runner import Runner
 from everview.store.contract import BagEnds, BagRows, Begun, Commit, Records, StateReader, StateTable
 from everview.store.encoding.ragged import Bytes
-from tests.oracle.maintained import GROUP, Maintained
+from tests.oracle.maintained import GROUP, EpochRunner, Maintained
 
 Write = tuple[str, dict[str, object], bool]
 """A table, a row, and whether it is deleted instead of put."""
@@ -58,7 +57,7 @@ def apply(m: Maintained, writes: Sequence[Write]) -> None:
 
 def emitted(m: Maintained, begun: Begun) -> dict[str, list[dict[str, object]]]:
     """What every step makes of an epoch's log, as of the epoch before."""
-    batches, _ = m.runner.read(m.store, begun)
+    batches = m.runner.read(m.store, begun).batches
     found = m.runner.dry(m.store.views, begun.base, batches)
     return {step: changes.to_pylist() for step, changes in found.changes.items()}
 
@@ -112,7 +111,7 @@ def rows_read(m: Maintained) -> dict[str, int]:
     """How many rows of each state's bags the writes since the last epoch make steps read."""
     watched = Watched(m.store.views)
     last = m.store.views.committed(GROUP)
-    runner = Runner(m.later)
+    runner = EpochRunner(m.later)
     batches = [
         batch
         for piece in last.frontier.slices_to(m.store.log.latest())

@@ -14,12 +14,11 @@ import pytest
 from everview.change.entries import WEIGHT
 from everview.change.schema import Schema
 from everview.operators.delta import DeltaWorker
-from everview.operators.runner import Runner
 from everview.operators.work import Written
 from everview.store.contract import Begun
 from tests.operators.histories import emitted
 from tests.oracle import played
-from tests.oracle.maintained import Maintained
+from tests.oracle.maintained import EpochRunner, Maintained
 from tests.oracle.random_scripts import random_script
 
 TABLES = {
@@ -117,7 +116,7 @@ def test_a_deleted_row_leaves_no_record(m: Maintained) -> None:
     m.check()
 
 
-def test_writes_that_change_nothing_are_neither_told_nor_kept(m: Maintained) -> None:
+def test_writes_that_change_nothing_are_neither_emitted_nor_kept(m: Maintained) -> None:
     row = {"k": 1, "j": "x", "a": 5, "c": float("nan"), "l": [1]}
     m.table("t").put(row)
     m.epoch()
@@ -181,7 +180,7 @@ def test_packed_parts_come_to_the_same_as_whole_batches(m: Maintained, seed: int
         regions = m.store.topology.regions()
         m.store.topology.move(choose.choice(regions).first, choose.choice(m.store.topology.nodes()))
     begun = m.begin()
-    batches, _ = m.runner.read(m.store, begun)
+    batches = m.runner.read(m.store, begun).batches
     parts = [delta(m).packed([batch]) for batch in batches]
     choose.shuffle(parts)
     work = m.runner.work(Written(m.store.views, begun.epoch))
@@ -203,7 +202,7 @@ def test_rows_of_a_snapshot_are_kept_for_later_entries(m: Maintained) -> None:
     begun = m.begin()
     m.runner.take(m.store, begun, [], {"t": snapshot})
     m.store.views.commit("main", begun.epoch)
-    m.runner, m.epochs = Runner(m.later), 1
+    m.runner, m.epochs = EpochRunner(m.later), 1
     assert m.view("part").to_pylist() == [{"k": 1, "j": "x", "a": 5}]
     m.table("t").put({"k": 1, "j": "x", "b": "z"})
     m.table("t").delete(2, "x")

@@ -24,7 +24,6 @@ from everview.errors import DefinitionError
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.delta import DeltaWorker
 from everview.operators.quarantine_records import QuarantineChanges
-from everview.operators.runner import Runner
 from everview.operators.work import Work
 from everview.plan.compile import compile_text, plan_views
 from everview.plan.maintenance import MaintenancePlan
@@ -33,7 +32,7 @@ from everview.sql.settings import connect
 from everview.store.contract import BagEnds, BagRows, Deletes, LogBatch, Puts, StateTable, Table
 from everview.store.encoding.keys import KeyCodec
 from everview.store.encoding.ragged import Bytes
-from tests.oracle.maintained import GROUP, Maintained, difference
+from tests.oracle.maintained import GROUP, EpochRunner, Maintained, difference
 
 SCHEMA = Schema.of({"k": "INTEGER", "a": "INTEGER", "b": "VARCHAR", "n": "DOUBLE"}, key=["k"])
 
@@ -83,12 +82,12 @@ def planned(schema: Schema, query: str) -> MaintenancePlan:
 
 
 class Replicated:
-    """A table whose log tells times, and the rows that the changes told so far leave."""
+    """A table whose log has times, and the rows that the changes so far leave."""
 
     def __init__(self, schema: Schema, query: str) -> None:
         self.plan = planned(schema, query)
-        told = {field.name for field in self.plan.steps[0].fields}
-        self.names = [name for name in schema.names if f"t.{name}" in told]
+        fields = {field.name for field in self.plan.steps[0].fields}
+        self.names = [name for name in schema.names if f"t.{name}" in fields]
         self.held = Held()
         self.rows: Counter[str] = Counter()
         self.known: dict[str, tuple[object, ...]] = {}
@@ -155,7 +154,7 @@ def delete(key: int, time: int) -> Write:
 
 
 def entries(writes: Sequence[Write], schema: Schema = SCHEMA) -> pa.Table:
-    """As a log tells them: a time for each column."""
+    """As entries of a log: a time for each column."""
     cells = [{name: (value, time) for name, value, time in write.cells} for write in writes]
     made: dict[str, pa.Array] = _keys([write.key for write in writes], schema)
     made[KIND] = pa.array([DELETE if write.gone and not write.cells else PUT for write in writes], pa.uint8())
@@ -168,7 +167,7 @@ def entries(writes: Sequence[Write], schema: Schema = SCHEMA) -> pa.Table:
 
 
 def short_entries(writes: Sequence[Write], schema: Schema = SCHEMA) -> pa.Table:
-    """As a log tells them: one time for the whole entry."""
+    """As entries of a log: one time for the whole entry."""
     cells = [{name: value for name, value, _ in write.cells} for write in writes]
     made = _keys([write.key for write in writes], schema)
     made[KIND] = pa.array([DELETE if write.gone is not None else PUT for write in writes], pa.uint8())
@@ -305,7 +304,7 @@ def test_views_show_the_writes_in_the_order_of_their_times(seed: int, tmp_path: 
         for _ in range(2):
             m.runner.take(m.store, begun, batches)
         m.store.views.commit(GROUP, begun.epoch)
-        m.runner, m.epochs = Runner(m.later), m.epochs + 1
+        m.runner, m.epochs = EpochRunner(m.later), m.epochs + 1
         for name, expected in queried(applied(arriving[:end]), VIEWS).items():
             assert not difference(expected, m.view(name)), name
     m.close()
@@ -430,12 +429,12 @@ def test_deletions_are_forgotten_when_somebody_says_so(table: Replicated) -> Non
     assert table.there == [(2, 4, None), (3, 4, "p")]
 
 
-def test_a_table_tells_times_or_an_order(table: Replicated) -> None:
+def test_a_table_has_times_or_an_order(table: Replicated) -> None:
     timed = entries([put(1, 5, a=1)])
     ordered = short_entries([put(1, 5, a=1)]).drop_columns([TIME])
     ordered = ordered.append_column("__seq", pa.array([1], pa.uint64()))
     ordered = ordered.append_column("__incarnation", pa.array([0], pa.uint32()))
-    with pytest.raises(DefinitionError, match="table t has log entries that say when"):
+    with pytest.raises(DefinitionError, match="table t has log entries with the time of their write"):
         table.epoch([timed, ordered])
 
 
@@ -461,7 +460,7 @@ def tickets() -> Replicated:
     return found
 
 
-def told(changes: pa.Table) -> list[tuple[object, ...]]:
+def weighted_rows(changes: pa.Table) -> list[tuple[object, ...]]:
     rows = [(row["t.assigned"], row["t.k"], row["t.status"], row[WEIGHT]) for row in changes.to_pylist()]
     return sorted(rows, key=lambda row: int(str(row[-1])))
 
@@ -471,19 +470,19 @@ FIRST, SECOND = update(2, 5, assigned="rliu"), update(2, 9, assigned="cjin")
 
 def test_example_1_a_single_update(tickets: Replicated) -> None:
     changes = tickets.epoch([entries([FIRST], TICKET)])
-    assert told(changes) == [("kmsalem", 2, "open", -1), ("rliu", 2, "open", 1)]
+    assert weighted_rows(changes) == [("kmsalem", 2, "open", -1), ("rliu", 2, "open", 1)]
 
 
 def test_example_2_concurrent_updates_the_later_one_second(tickets: Replicated) -> None:
     tickets.epoch([entries([FIRST], TICKET)])
     changes = tickets.epoch([entries([SECOND], TICKET)])
-    assert told(changes) == [("rliu", 2, "open", -1), ("cjin", 2, "open", 1)]
+    assert weighted_rows(changes) == [("rliu", 2, "open", -1), ("cjin", 2, "open", 1)]
 
 
 def test_example_2_concurrent_updates_the_later_one_first(tickets: Replicated) -> None:
     changes = tickets.epoch([entries([SECOND], TICKET)])
-    assert told(changes) == [("kmsalem", 2, "open", -1), ("cjin", 2, "open", 1)]
-    assert told(tickets.epoch([entries([FIRST], TICKET)])) == []
+    assert weighted_rows(changes) == [("kmsalem", 2, "open", -1), ("cjin", 2, "open", 1)]
+    assert weighted_rows(tickets.epoch([entries([FIRST], TICKET)])) == []
 
 
 @pytest.mark.parametrize("order", [(FIRST, SECOND), (SECOND, FIRST)])
@@ -491,4 +490,4 @@ def test_example_2_concurrent_updates_in_one_epoch_from_two_logs(
     tickets: Replicated, order: tuple[Write, Write]
 ) -> None:
     changes = tickets.epoch([entries([one], TICKET) for one in order])
-    assert told(changes) == [("kmsalem", 2, "open", -1), ("cjin", 2, "open", 1)]
+    assert weighted_rows(changes) == [("kmsalem", 2, "open", -1), ("cjin", 2, "open", 1)]

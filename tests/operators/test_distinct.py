@@ -63,7 +63,7 @@ def test_what_goes_is_what_came_though_equal_values_look_different() -> None:
         assert len(m.view("zeros")) == len(m.view("met")) == 0
 
 
-def test_a_row_without_a_value_is_quarantined_and_comes_back() -> None:
+def test_a_row_whose_expression_failed_is_quarantined_and_comes_back() -> None:
     with maintained({"a": TABLE}, {"v": "SELECT DISTINCT CAST(t AS INTEGER) AS n FROM a"}) as m:
         a = m.table("a")
         a.put({"id": 1, "t": "7"})

@@ -94,7 +94,7 @@ def test_a_group_without_a_value_has_no_row_whichever_part_changes() -> None:
         m.check()
 
 
-def test_one_group_of_all_rows_without_a_value_has_no_row() -> None:
+def test_one_group_of_all_rows_whose_expression_failed_has_no_row() -> None:
     with maintained(TABLES, {"all": "SELECT count(*) AS c, median(CAST(g AS INTEGER)) AS m FROM t"}) as m:
         m.epoch()
         m.check()

@@ -54,7 +54,7 @@ def test_the_writes_of_a_key_are_condensed(tmp_path: Path, cell: Condensed) -> N
         else:
             table.put({"k": "k1", "y": value})
     begun = maintained.begin()
-    batches, _ = maintained.runner.read(maintained.store, begun)
+    batches = maintained.runner.read(maintained.store, begun).batches
     changes = maintained.runner.dry(maintained.store.views, begun.base, batches).changes
     (use,) = maintained.plan.tables
     emitted = changes.get(use.step, pa.table({"r.y": [], "__weight": []}))

@@ -32,7 +32,7 @@ def counted(member: int) -> Updates:
     return found
 
 
-def test_updates_are_told_by_view() -> None:
+def test_updates_are_counted_by_view() -> None:
     found = counted(2).by_view(VIEWS)
     assert found == {"v": (2, 0, 1), "a": (0, 0, 1), "b": (0, 0, 1), "c": (0, 1, 0)}, "and d was not changed"
 

@@ -111,7 +111,7 @@ def test_what_goes_is_what_came_to_the_last_digit() -> None:
                 value = choose.random() * 10 ** choose.randint(-8, 8)
                 m.table("t").put({"id": number, "g": str(choose.randrange(9)), "x": value})
             begun = m.begin()
-            batches, _ = m.runner.read(m.store, begun)
+            batches = m.runner.read(m.store, begun).batches
             seen.append(m.runner.dry(m.store.views, begun.base, batches).changes[window.fingerprint])
             m.epoch()
         left = condense(pa.concat_tables(seen))

@@ -1,7 +1,7 @@
 """The base tables as a script's writes make them: what a recomputation starts from.
 
 Rows are kept as the literals that were written, under the literals of their keys, and
-DuckDB is told them in one INSERT, so nothing of the store, the log or the plan has a say in it.
+DuckDB gets them in one INSERT, without the store, the log or the plan.
 
 Each write is remembered with its place in the logs: the rows at a frontier are those that the writes
 up to it made.

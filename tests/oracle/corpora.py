@@ -25,7 +25,7 @@ from tests.queries.data import applied, changes, tables
 
 
 def schemas(found: Corpus) -> dict[str, Schema]:
-    """The tables of a corpus, as a store is told them."""
+    """The tables of a corpus, as a store gets them."""
     made: dict[str, Schema] = {}
     with emptied() as connection:
         connection.execute(found.schema_text)

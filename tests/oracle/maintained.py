@@ -1,7 +1,7 @@
 """Views maintained in this process, and what DuckDB says they should be.
 
-A :class:`Maintained` is a store with tables and views whose epochs run when they are
-told to, and after each of which every view is compared with the same query over the base rows.
+A :class:`Maintained` is a store with tables and views whose epochs run
+on request; after each of them every view is compared with the same query over the base rows.
 
 The recomputation reads the base tables and the texts of the views, and nothing of the plan.
 """
@@ -12,6 +12,7 @@ import atexit
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -21,20 +22,37 @@ from everview.catalog import Catalog
 from everview.change.frontier import Frontier
 from everview.change.schema import Schema
 from everview.change.types import TIMESTAMP_NS, parse_type
+from everview.maintain.executor import EpochInput, read_input
+from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.evaluation import one_array
 from everview.operators.quarantine_records import Unvalued, listed
 from everview.operators.runner import Outcome, Runner
+from everview.operators.stages import Clock
 from everview.operators.view import StoredView
 from everview.plan.compile import CompiledView, compile_text, plan_views
 from everview.sql.namespace import NamedRelation, Names
 from everview.sql.settings import connect
-from everview.store.contract import BaseTable, Begun, StateTable
+from everview.store.contract import BaseTable, Begun, StateTable, Store
 from everview.store.embedded.store import EmbeddedStore
 from everview.store.encoding.fitting import fit
 from everview.store.encoding.registering import register, unregister
 
 GROUP = "main"
+
+
+class EpochRunner(Runner):
+    """A runner that reads what an epoch takes in, as executors do."""
+
+    def read(self, store: Store, begun: Begun) -> EpochInput:
+        """The log entries of an epoch."""
+        slices = begun.start.slices_to(begun.frontier)
+        return read_input(store, self.bound, EpochTask(""), begun.frontier, slices, (), Clock())
+
+    def epoch(self, store: Store, begun: Begun) -> Outcome:
+        """Do the work of an epoch that has begun. The commit is the caller's."""
+        read = self.read(store, begun)
+        return replace(self.take(store, begun, read.batches), damaged=read.damaged)
 
 
 class Maintained:
@@ -78,7 +96,7 @@ class Maintained:
         used = {use.name: self.tables[use.name] for use in self.plan.tables}
         self.first = BoundPlan(self.plan, used, states, frozenset(self.plan.by_fingerprint))
         self.later = BoundPlan(self.plan, used, states)
-        self.runner = Runner(self.first)
+        self.runner = EpochRunner(self.first)
         self.epochs = 0
 
     # -------------------------------------------------------------- writing
@@ -97,7 +115,7 @@ class Maintained:
         self.store.views.commit(GROUP, begun.epoch)
         self.store.views.sweep(GROUP)
         if not self.epochs:
-            self.runner = Runner(self.later)
+            self.runner = EpochRunner(self.later)
         self.epochs += 1
         return outcome
 

@@ -19,12 +19,13 @@ import pyarrow as pa
 from everview.operators.bound import QUARANTINE, Edge
 from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.routing import Route, owners
-from everview.operators.runner import Outcome, Runner
+from everview.operators.runner import Outcome
 from everview.operators.stages import Packed, Stage, Workshop, sources_of
 from everview.operators.work import Changes, Mask, Work, Written
 from everview.plan.maintenance import Step
 from everview.store.contract import Begun, LogBatch, Store
 from everview.store.encoding.ragged import Bytes
+from tests.oracle.maintained import EpochRunner
 from tests.oracle.played import played
 from tests.oracle.script import Script
 
@@ -33,7 +34,7 @@ Waiting = dict[int, Packed]
 
 
 @dataclass(kw_only=True)
-class Places(Runner):
+class Places(EpochRunner):
     """Runs epochs of a bound plan in some places."""
 
     servers: int

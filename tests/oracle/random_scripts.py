@@ -47,7 +47,7 @@ def _view(number: int, text: Text) -> View:
 
 
 def _on_view(rng: random.Random, views: Sequence[View], number: int) -> View:
-    """A view of another one: whatever its columns are, its rows can be counted and told apart."""
+    """A view of another one: whatever its columns are, its rows can be counted and distinguished."""
     found = rng.choice(views).name
     query = rng.choice(
         [

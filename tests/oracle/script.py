@@ -16,8 +16,8 @@ prints what can be kept as a golden test.
     >>> Script.parse(str(script)) == script
     True
 
-``INSERT`` sets the columns it names and leaves the others as they are. A table without a primary key
-is told its row's id (``__row``). ``epoch`` takes all that was written, ``epoch 3`` about three writes.
+``INSERT`` sets the columns it names and leaves the others as they are. For a table without a
+primary key it names the row's id (``__row``). ``epoch`` takes all that was written, ``epoch 3`` about three writes.
 ``RECOMPUTED v AS …`` gives the query of a view in DuckDB's own words, where it has others.
 ``NODES 2`` is how many logs there are, and ``LOGS WITHOUT OLD ROWS`` what it says. The values of a
 write are literals and stay as they are.
@@ -99,7 +99,7 @@ class Script:
         return Script((), (), ()).followed_by(text)
 
     def followed_by(self, text: str) -> Script:
-        """With what a text defines, and the epochs that it tells."""
+        """With what a text defines, and its epochs."""
         nodes, before_images, tables, epochs = self.nodes, self.before_images, list(self.tables), list(self.epochs)
         views = {view.name: view for view in self.views}
         writes: list[Write] = []

@@ -36,7 +36,7 @@ class ScriptPrinter:
         lines: list[str] = []
         for epoch in self.script.epochs[before:]:
             lines += self._taken(epoch, self.played)
-        return "\n".join([*lines, *self._shown(self.played), *self._set_aside(self.played)])
+        return "\n".join([*lines, *self._shown(self.played), *self._quarantined(self.played)])
 
     def _taken(self, epoch: Epoch, played: Played) -> list[str]:
         counts = played.epoch(epoch).counts
@@ -61,11 +61,11 @@ class ScriptPrinter:
             self.before[view.name] = now
         return lines
 
-    def _set_aside(self, played: Played) -> list[str]:
+    def _quarantined(self, played: Played) -> list[str]:
         lines: list[str] = []
         for count, said in played.maintained.quarantine():
             lines.append(
-                f"set aside for {', '.join(said.views)}: {said.what} {dict(said.values)}, {_many(count, 'time')}"
+                f"quarantined for {', '.join(said.views)}: {said.what} {dict(said.values)}, {_many(count, 'time')}"
             )
             lines.append(f"  {said.reason}")
         return lines

@@ -29,9 +29,8 @@ import pyarrow.compute as pc
 from everview.change.entries import WEIGHT
 from everview.errors import StaleEpochError
 from everview.operators.members import MEMBER
-from everview.operators.runner import Runner
 from everview.store.contract import BagEnds, BagRows, Begun, Deletes, Log, Puts, StateTable
-from tests.oracle.maintained import GROUP, Maintained, bag
+from tests.oracle.maintained import GROUP, EpochRunner, Maintained, bag
 from tests.oracle.played import Played
 from tests.oracle.script import Epoch, Script
 
@@ -85,7 +84,7 @@ def state(maintained: Maintained) -> State:
 
 def emitted(maintained: Maintained, begun: Begun) -> Emitted:
     """What every step makes of an epoch's log, as of the epoch before."""
-    batches, _ = maintained.runner.read(maintained.store, begun)
+    batches = maintained.runner.read(maintained.store, begun).batches
     return maintained.runner.dry(maintained.store.views, begun.base, batches).changes
 
 
@@ -138,7 +137,7 @@ class Trial:
         except Died:
             self.mishaps["died"] += 1
 
-    def _zombie(self, runner: Runner, begun: Begun) -> None:
+    def _zombie(self, runner: EpochRunner, begun: Begun) -> None:
         """A late attempt of an epoch. One that has nothing to write is not refused, and does nothing."""
         maintained = self.tried.maintained
         before = state(maintained)
@@ -154,7 +153,7 @@ class Trial:
         return {view.name: bag(self.tried.maintained.view(view.name)) for view in self.tried.script.views}
 
     def _check_changes(self, shown: dict[str, Counter[tuple[object, ...]]], would: Emitted) -> None:
-        """The changes that a dry run told, laid over what a view showed, are what it shows now."""
+        """The changes that a dry run returned, applied to what a view showed, are what it shows now."""
         maintained = self.tried.maintained
         for view in self.tried.script.views:
             planned = maintained.plan.view(view.name)
@@ -170,7 +169,7 @@ class Trial:
                 for row, count in bag(pa.table([*columns, changes[WEIGHT]], names=[*names, WEIGHT])).items():
                     changed[row[:-1]] += count * int(str(row[-1]))
             left = {row: count for row, count in changed.items() if count}
-            assert left == dict(bag(maintained.view(view.name))), f"{view.name} is not what a dry run told"
+            assert left == dict(bag(maintained.view(view.name))), f"{view.name} is not what a dry run returned"
 
 
 def play(script: Script, seed: int = 0) -> Counter[str]:

@@ -33,8 +33,8 @@ from everview.plan.relations import (
 
 
 def evaluated(connection: duckdb.DuckDBPyConnection, relation: Relation) -> list[tuple[object, ...]]:
-    """What a relation shows, as a bag; on the way every node is checked: its key tells its rows
-    apart, its columns have the types it says, and what cannot be null is not."""
+    """What a relation shows, as a bag; on the way every node is checked: its key distinguishes
+    its rows, its columns have the types it says, and what cannot be null is not."""
     numbers = count()
     table = _made(connection, relation, numbers)
     names = _names(relation.shown)

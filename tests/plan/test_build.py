@@ -105,7 +105,7 @@ NOT_ASKED = (
 
 
 @pytest.mark.parametrize("text", NOT_ASKED)
-def test_a_value_of_several_rows_is_no_error_where_nobody_asks_for_it(text: str) -> None:
+def test_a_value_of_several_rows_is_no_error_unless_it_is_used(text: str) -> None:
     expected = sorted(filled(0).execute(text.format("NULL")).fetchall())
     for link in ("v.customer = o.customer", "v.customer > 0"):
         relation = built(text.format(f"(select length(page) from visits v where {link})")).relation

@@ -29,7 +29,7 @@ VIEWS = {
     "unnested": "select id as n, customer as k, unnest(tags) as s from orders",
     "re-evaluated": "select o.amount as k, c.since as n, 1 as s from orders o join customers c on o.amount < c.since",
 }
-"""What tells the rows of a view apart, and a view with the columns k, n, s."""
+"""What distinguishes the rows of a view, and a view with the columns k, n, s."""
 
 QUERIES = (
     "select * from v",
@@ -63,9 +63,9 @@ def with_view(seed: int, text: str) -> duckdb.DuckDBPyConnection:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("told", VIEWS)
-def test_a_view_on_a_view_means_the_query_on_the_query(told: str, query: str) -> None:
-    text = VIEWS[told]
+@pytest.mark.parametrize("row_key", VIEWS)
+def test_a_view_on_a_view_means_the_query_on_the_query(row_key: str, query: str) -> None:
+    text = VIEWS[row_key]
     below = compiled(f"CREATE MATERIALIZED VIEW v AS {text}", list(relations()))
     above = compiled(f"CREATE MATERIALIZED VIEW w AS {query}", [*relations(), below.named])
     plan = plan_views([below, above])
@@ -76,15 +76,15 @@ def test_a_view_on_a_view_means_the_query_on_the_query(told: str, query: str) ->
     assert bag(Evaluation(plan, filled(1)).view("w")) == expected
 
 
-@pytest.mark.parametrize("told", VIEWS)
-def test_an_index_holds_every_row_of_its_view(told: str) -> None:
-    below = compiled(f"CREATE MATERIALIZED VIEW v AS {VIEWS[told]}", list(relations()))
+@pytest.mark.parametrize("row_key", VIEWS)
+def test_an_index_holds_every_row_of_its_view(row_key: str) -> None:
+    below = compiled(f"CREATE MATERIALIZED VIEW v AS {VIEWS[row_key]}", list(relations()))
     index = compiled("CREATE INDEX i ON v (s, k)", [*relations(), below.named])
     plan = plan_views([below, index])
     more = [name for name in below.named.key if name not in ("s", "k")]
     for seed in range(2):
         shown = ", ".join(["s", "k", *more])
-        expected = bag(with_view(seed, VIEWS[told]).execute(f"SELECT {shown} FROM v").fetchall())
+        expected = bag(with_view(seed, VIEWS[row_key]).execute(f"SELECT {shown} FROM v").fetchall())
         assert bag(Evaluation(plan, filled(seed)).view("i")) == expected
 
 
@@ -97,15 +97,15 @@ def test_an_index_on_a_table_without_a_key_holds_equal_rows_apart() -> None:
 
 
 @pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("told", ["group key", "key left out", "copies", "hidden set number"])
-def test_a_named_query_is_its_text(told: str, query: str) -> None:
-    (statement,) = parse(f"CREATE VIEW v AS {VIEWS[told]}")
+@pytest.mark.parametrize("row_key", ["group key", "key left out", "copies", "hidden set number"])
+def test_a_named_query_is_its_text(row_key: str, query: str) -> None:
+    (statement,) = parse(f"CREATE VIEW v AS {VIEWS[row_key]}")
     assert isinstance(statement, CreateView)
     found = check(statement.query, Names(relations()), statement.source)
     columns = tuple(Column(name, type) for name, type in found.columns)
     named = NamedRelation("v", "named query", columns, query=to_sql(statement.query))
     above = compiled(f"CREATE MATERIALIZED VIEW w AS {query}", [*relations(), named])
-    expected = bag(with_view(0, VIEWS[told]).execute(query).fetchall())
+    expected = bag(with_view(0, VIEWS[row_key]).execute(query).fetchall())
     assert bag(evaluated(filled(0), above.relation)) == expected
 
 

@@ -1,4 +1,4 @@
-"""Rows without a match on either side of a full join are told apart, though their keys are null."""
+"""Rows without a match on either side of a full join are distinguished, though their keys are null."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_aliases_and_names_of_columns_and_views_do_not_matter() -> None:
     assert len(plan.steps) == 3
 
 
-def test_sides_of_a_self_join_are_told_apart() -> None:
+def test_sides_of_a_self_join_are_distinguished() -> None:
     plan = planned(joined(scan("a", "x"), scan("a", "y"), {"x.c1": "y.c2"}))
     assert only(plan, JoinOperator).title == "inner a.c1 = 2:a.c2"
     assert [column.stored for column in plan.view("v").columns] == [

@@ -169,7 +169,7 @@ def test_by_what_a_re_evaluation_is_split(text: str, parts: list[list[str]]) -> 
         ("SELECT o.id, c.id AS c FROM orders o POSITIONAL JOIN customers c", 'ORDER BY "in1"."customers.id") AS "c"'),
     ],
 )
-def test_open_orders_of_a_re_evaluated_text_are_settled_by_the_key(text: str, settled: str) -> None:
+def test_nondeterministic_orderings_of_a_re_evaluated_text_are_settled_by_the_key(text: str, settled: str) -> None:
     node = reevaluated(text)
     assert node is not None
     found = settle_ties(node)

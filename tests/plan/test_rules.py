@@ -64,7 +64,7 @@ def test_every_rule_has_a_script_and_every_case_is_printed() -> None:
     assert found == {rule.__name__: [name for name, of, _ in CASES if of is rule] for rule in RULES}
 
 
-def test_the_trace_is_told_of_every_rule_that_changed_something() -> None:
+def test_the_trace_names_every_rule_that_changed_something() -> None:
     tree = passing(where(join(JoinKind.LEFT, a, b, ("a.x", "b.id")), '"b.y" = 1'), "a.id", "b.x")
     trace: list[tuple[str, Relation]] = []
     after = rewrite(tree, lambda name, relation: trace.append((name, relation)))
@@ -285,7 +285,7 @@ def test_what_can_fail_never_overtakes_its_guard() -> None:
     ("condition", "goes"), [('"t.v" = 0', True), ('"t.v" IN (0, 1)', True), ("CAST(\"t.v\" AS VARCHAR) = '0.0'", False)]
 )
 def test_only_comparisons_of_floats_go_below_a_grouping(condition: str, goes: bool) -> None:
-    """0.0 and −0.0 are one group, and a function may tell them apart."""
+    """0.0 and −0.0 are one group, and a function may distinguish them."""
     table = Scan("t", "t", (Field("id", INTEGER, nullable=False), Field("v", DOUBLE)), ("id",))
     after = push_filters(where(Distinct(passing(table, "t.v")), condition))
     assert isinstance(after, Distinct) is goes

@@ -25,4 +25,4 @@ def test_rules_keep_the_rows_of_a_query_of_the_corpora(name: str, query: str) ->
         rows = rounded(evaluated(connection, before))
         assert rounded(evaluated(connection, after)) == rows, f"with the rows of seed {seed}"
         some += len(rows)
-    assert some, "a query that shows nothing tells nothing"
+    assert some, "a query without rows proves nothing"

@@ -60,7 +60,7 @@ class Change:
 
     @property
     def puts(self) -> pa.Table:
-        """Inserts and updates alike, as a key-value store is told."""
+        """Inserts and updates alike, as a key-value store gets them."""
         return pa.concat_tables([self.inserts, self.updates])
 
 
@@ -133,24 +133,24 @@ def _fresh(draw: Draw, shape: TableShape, recipe: Recipe, count: int, taken: set
 
 
 def _updated(draw: Draw, shape: TableShape, recipe: Recipe, count: int, nulls: float) -> pa.Table:
-    """Some of the rows with one or more of their columns drawn anew."""
+    """Some of the rows with one or more of their columns drawn again."""
     rows = draw.present[shape.name]
     columns = [name for name in shape.values if name not in recipe.steady]
     count = min(count, rows.num_rows)
     if not columns or not count:
         return rows.schema.empty_table()
     rows = rows.take(pa.array(draw.random.choice(rows.num_rows, count, replace=False)))
-    anew = _typed(recipe.make(draw, count), shape)
-    if anew.num_rows != count:
-        anew = anew.take(pa.array(draw.whole(count, 0, anew.num_rows - 1)))
-    anew = _with_nulls(draw, anew, columns, nulls)
+    drawn = _typed(recipe.make(draw, count), shape)
+    if drawn.num_rows != count:
+        drawn = drawn.take(pa.array(draw.whole(count, 0, drawn.num_rows - 1)))
+    drawn = _with_nulls(draw, drawn, columns, nulls)
     together = {name: reference.columns[0] for reference in recipe.references for name in reference.columns}
     leaders = sorted({together.get(name, name) for name in columns})
     chosen = draw.random.random((len(leaders), count)) < 0.3
     chosen[draw.whole(count, 0, len(leaders) - 1), np.arange(count)] = True
     masks = dict(zip(leaders, chosen, strict=True))
     for name in columns:
-        values = pc.if_else(pa.array(masks[together.get(name, name)]), anew[name], rows[name])
+        values = pc.if_else(pa.array(masks[together.get(name, name)]), drawn[name], rows[name])
         rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), values)
     return rows
 

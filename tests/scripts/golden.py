@@ -1,6 +1,6 @@
 """Golden scripts: inputs, and below each what was printed for it.
 
-A script is its own expected output, so running one means printing it anew and
+A script is its own expected output, so running one means printing it again and
 comparing texts. The format is described in README.md beside this file::
 
     # A comment stays where it is.
@@ -42,7 +42,7 @@ def scripts(folder: str, pattern: str = "*.txt") -> list[Path]:
 
 
 def run_script(path: Path, runner: Callable[[str], str]) -> None:
-    """Print the script anew, one input after another through the same runner, and compare.
+    """Print the script again, one input after another through the same runner, and compare.
 
     An :class:`EverviewError` is output like any other; every other exception fails the test.
     """

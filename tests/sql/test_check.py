@@ -52,7 +52,7 @@ def described(connection: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[str
 def test_the_tree_means_what_the_text_means(text: str, samples: duckdb.DuckDBPyConnection) -> None:
     found = checked(text)
     expected = rows(samples, text)
-    assert expected, "a query without rows tells nothing"
+    assert expected, "a query without rows proves nothing"
     assert rows(samples, to_sql(found.tree)) == expected
     assert described(samples, to_sql(found.tree)) == described(samples, text)
     assert [(name, str(type)) for name, type in found.columns] == [
@@ -239,7 +239,7 @@ def test_an_order_without_limit_is_the_order_of_reading() -> None:
         ("SELECT sum(id), count(*), min(ts) FROM orders GROUP BY customer ORDER BY 1", []),
     ],
 )  # fmt: skip
-def test_what_depends_on_an_open_order_is_listed(text: str, open_to: list[tuple[str, bool]]) -> None:
+def test_nondeterministic_orderings_are_listed(text: str, open_to: list[tuple[str, bool]]) -> None:
     found = checked(text).nondeterministic_orders
     assert [(order.what, order.ties_only) for order in found] == open_to
     assert all(order.at.line == 1 and order.at.column > 1 for order in found)

@@ -80,7 +80,7 @@ def test_what_is_no_whole_number_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("held", ["", "80", "800001", "80000105ff", "8000020001", "80000205", "00000105", "7ffffdff01"])
-def test_damaged_bytes_are_told(held: str) -> None:
+def test_damaged_bytes_are_refused(held: str) -> None:
     with pytest.raises(ValueError, match="not those of a BIGNUM"):
         bignums.from_bytes(bytes.fromhex(held))
     column = pa.array([bignums.ZERO, bytes.fromhex(held), None])

@@ -60,11 +60,11 @@ TIMES_WITH_OFFSETS = st.builds(
 
 
 class Digits(str):
-    """The text of a BIGNUM, to tell it from other texts."""
+    """The text of a BIGNUM, to distinguish it from other texts."""
 
 
 class Member(str):
-    """A member of the ENUM, to tell it from other texts."""
+    """A member of the ENUM, to distinguish it from other texts."""
 
 
 @functools.cache
@@ -511,7 +511,7 @@ DAMAGED: list[tuple[KeyPart, str]] = [
 
 
 @pytest.mark.parametrize(("damaged", "data"), DAMAGED, ids=str)
-def test_damage_is_told(damaged: KeyPart, data: str) -> None:
+def test_damage_is_refused(damaged: KeyPart, data: str) -> None:
     codec = KeyCodec([damaged], where="table t")
     with pytest.raises(DamagedEntryError, match=r"table t: the key .*cannot be decoded"):
         codec.decode(bytes.fromhex(data))
@@ -536,7 +536,7 @@ def test_a_missing_key_is_damage() -> None:
 
 
 @given(tables(most=3), st.data())
-def test_any_damage_is_told_or_reads_as_some_key(
+def test_any_damage_is_refused_or_reads_as_some_key(
     table: tuple[KeyCodec, list[tuple[Any, ...]]], data: st.DataObject
 ) -> None:
     codec, rows = table

@@ -1,4 +1,4 @@
-"""Leases: one holder at a time, told by its process, and free when that is gone."""
+"""Leases: one holder at a time, named by its process, and free when that is gone."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_a_forked_child_opens_the_store_for_itself(tmp_path: Path) -> None:
         assert table.get(3) == {"k": 3, "v": "from the child"}
 
 
-def test_a_store_that_was_removed_and_made_anew_is_another(tmp_path: Path) -> None:
+def test_a_store_that_was_removed_and_created_again_is_another(tmp_path: Path) -> None:
     """As in a notebook that begins again, while workers of Spark have the store open."""
     place = tmp_path / "store"
     old = everview.open(place)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from everview.errors import DamagedEntryError, InputError, KeyTooLongError, StaleEpochError
 from everview.store.contract import Puts, StateTable
-from everview.store.embedded import records
+from everview.store.embedded import records, tombstones
 from everview.store.embedded.views import EmbeddedViews
 from everview.store.encoding.tokens import tokens_of
 from tests.store.state_files import Files, Killed, begin, column, deletes, epoch, get, puts
@@ -232,7 +232,7 @@ def test_a_sweep_leaves_a_record_that_came_back(views: EmbeddedViews) -> None:
 def test_a_sweep_works_in_bounded_transactions(
     files: Files, views: EmbeddedViews, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "BOUNDED", 3)
+    monkeypatch.setattr(tombstones, "BOUNDED", 3)
     epoch(views, TABLE, ROWS)
     epoch(views, TABLE, delete=ROWS)
     before = files.updates

@@ -1,4 +1,4 @@
-"""The row format: two encoders that agree, older versions, patches, and damage that is told."""
+"""The row format: two encoders that agree, older versions, patches, and damage that is refused."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def outcome(decode: Any) -> Any:
 
 @patient
 @given(tables, st.data())
-def test_damaged_rows_are_told_or_read_as_other_rows(case: Table, data: st.DataObject) -> None:
+def test_damaged_rows_are_refused_or_read_as_other_rows(case: Table, data: st.DataObject) -> None:
     schema, content = case
     codec = RowCodec(schema, "table t")
     for row in content[:3]:
@@ -306,7 +306,7 @@ BAD_ROWS = {
 
 
 @pytest.mark.parametrize("name", BAD_ROWS)
-def test_every_kind_of_damage_is_told_by_both_decoders(name: str) -> None:
+def test_every_kind_of_damage_is_refused_by_both_decoders(name: str) -> None:
     codec = RowCodec(ORDERS, "table orders")
     for attempt in (
         lambda: codec.decode_row((1,), BAD_ROWS[name]),

@@ -105,7 +105,7 @@ def test_a_query_that_may_take_long_is_tried_alone(place: Path) -> None:
     assert [len(batch["queries"]) for batch in read(place)["batches"]] == [5, 1]
 
 
-def test_right_views_are_right_and_rows_without_a_value_do_not_count(place: Path) -> None:
+def test_right_views_are_right_and_rows_whose_expression_failed_do_not_count(place: Path) -> None:
     found = outcomes(place)
     assert found["SELECT a, count(*) FROM t GROUP BY a"] == "right"
     assert found["SELECT a FROM t WHERE a > 1"] == "right"

@@ -300,7 +300,7 @@ class Trial:
 
     def _ties(self, query: str, expected: Answer, rows: tuple[Row, ...]) -> bool | None:
         """Whether a LIMIT may take these rows instead: as many, all among those without it, and equal in what they are
-        ordered by to those that they stand for. None where that cannot be told."""
+        ordered by to those that they stand for. None where that is not known."""
         whole = self.oracle.unlimited(query)
         places = self.oracle.order(query, expected)
         if whole is None or places is None:

@@ -1,7 +1,7 @@
 """Epochs by hand: the tasks of an epoch run one after another, in any order and any number of places.
 
 What Spark does between :class:`StageTask` and :class:`StageTask` is done here by moving
-blocks from list to list, so that every mishap of a task can be told in one line.
+blocks from list to list, so that every mishap of a task can be written in one line.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ByHand:
         bound = self.maintainer.plans.load(task.plan)
         quarantine = QuarantineChanges(bound.plan)
         for report in reports:
-            quarantine.merge(report.set_aside)
+            quarantine.merge(report.quarantined)
         quarantine.write(Written(self.db.store.views, begun.epoch), bound.states[QUARANTINE], begun.frontier)
         commit = self.db.store.views.commit(begun.group, begun.epoch)
         self.db.store.views.sweep(begun.group)

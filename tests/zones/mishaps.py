@@ -1,7 +1,7 @@
 """Tasks to which something happens, for tests on any master.
 
 A task here has a store of its own that counts writes, so that it can fail or wait before,
-between and after them; what happened is told by files, since tasks run in other processes.
+between and after them; what happened is recorded in files, since tasks run in other processes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from everview.zones.spark_executor import SparkExecutor
 from everview.zones.stage_task import StageTask
 
 WRITES = ("write", "write_bags", "add_to_bags")
-MOMENTS = ("before", "between", "after", "told")
+MOMENTS = ("before", "between", "after", "done")
 ATTEMPTS = 4
 """Of which the last is spared, or Spark would despair of the task."""
 BOUND = 20.0
@@ -33,7 +33,7 @@ BOUND = 20.0
 
 
 def mark(marks: str, name: str) -> None:
-    """Tell the test that something happened."""
+    """Record for the test that something happened."""
     Path(marks, name).touch()
 
 
@@ -98,8 +98,8 @@ def _context() -> TaskContext:
 
 
 @dataclass(frozen=True)
-class Telling(Troubled):
-    """A task that tells of each of its writes."""
+class Recording(Troubled):
+    """A task that records each of its writes."""
 
     def written(self, count: int) -> None:
         mark(self.marks, f"writes-{self.name}-{count}")
@@ -112,7 +112,7 @@ class Bad(RuntimeError):
 @dataclass(frozen=True)
 class Failing(Troubled):
     """A task that fails in half of its attempts: before its writes, between them, after them, or when all
-    that it has to tell has been told."""
+    of its output has been read."""
 
     def _moment(self) -> tuple[str, int]:
         attempt = _context().attemptNumber()
@@ -129,7 +129,7 @@ class Failing(Troubled):
         if moment == "after":
             self._fail(moment)
         yield from made
-        if moment == "told":
+        if moment == "done":
             self._fail(moment)
 
     def written(self, count: int) -> None:

@@ -1,7 +1,7 @@
 """A driver on a cluster: ``python -m tests.zones.on_cluster <master> <settings>``.
 
 A process has one Spark application, so pipelines on a cluster run in a process of their own,
-which is told on its standard input what to do, a line of JSON each, and answers the same way.
+which reads commands from its standard input, a line of JSON each, and answers the same way.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from everview.errors import EverviewError
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
 from tests.zones.clusters import QUICK, ROOT
-from tests.zones.mishaps import Failing, Slow, Telling, Troubled, pipeline_of
+from tests.zones.mishaps import Failing, Recording, Slow, Troubled, pipeline_of
 
-KINDS: dict[str, type[Troubled] | None] = {"plain": None, "failing": Failing, "slow": Slow, "telling": Telling}
+KINDS: dict[str, type[Troubled] | None] = {"plain": None, "failing": Failing, "slow": Slow, "recording": Recording}
 
 
 class Commands:
@@ -109,9 +109,9 @@ def driver(master: str, settings: dict[str, str], log: Path) -> Iterator[Driver]
 def main(master: str, settings: str) -> None:
     commands = Commands(master, json.loads(settings))
     for line in sys.stdin:
-        told = json.loads(line)
+        command = json.loads(line)
         try:
-            answer = {"result": getattr(commands, told.pop("do"))(**told)}
+            answer = {"result": getattr(commands, command.pop("do"))(**command)}
         except EverviewError as error:
             answer = {"error": f"{type(error).__name__}: {error.message}", "detail": error.detail, "hint": error.hint}
         print(json.dumps(answer), flush=True)

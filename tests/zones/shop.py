@@ -89,7 +89,7 @@ def assert_all_is_right(db: Database) -> Commit:
 
 
 def assert_all_is_counted(db: Database) -> None:
-    """The figures of the main group tell every operation once, and of each view what came and went."""
+    """The figures of the main group count every operation once, and of each view the rows that came and went."""
     metrics = db._context.views.metrics
     with db.snapshot() as snapshot:
         sums = metrics.sums(snapshot._held, MAIN)

@@ -86,11 +86,11 @@ def copies_of_tasks_at_the_same_time(on: On) -> None:
             do_business(on.db, seed)
             on.driver.drain(timeout=PATIENCE)
             check_now(on.db)
-        told = sorted(path.name for path in marks.iterdir())
-    assert not [name for name in told if name.startswith("alone")], told
-    both = [name.removeprefix("both-") for name in told if name.startswith("both")]
-    assert len(both) >= 4 and len({name.split("-")[1] for name in both}) > 1, told
-    assert all({f"wrote-{name}-0", f"wrote-{name}-1"} <= set(told) for name in both)
+        marked = sorted(path.name for path in marks.iterdir())
+    assert not [name for name in marked if name.startswith("alone")], marked
+    both = [name.removeprefix("both-") for name in marked if name.startswith("both")]
+    assert len(both) >= 4 and len({name.split("-")[1] for name in both}) > 1, marked
+    assert all({f"wrote-{name}-0", f"wrote-{name}-1"} <= set(marked) for name in both)
 
 
 def tasks_that_fail_at_random(on: On) -> None:
@@ -107,7 +107,7 @@ def tasks_that_fail_at_random(on: On) -> None:
 def killed_executors_and_python_workers(on: On) -> None:
     """Each while a task of a later epoch is in the middle of its writes."""
     rng = random.Random(3)
-    with on.running("telling") as marks, business(on.db, seed=3):
+    with on.running("recording") as marks, business(on.db, seed=3):
         for who in (on.cluster.python_workers, on.cluster.executors, on.cluster.python_workers, on.cluster.executors):
             on.next_epoch()
             for path in marks.iterdir():
@@ -120,7 +120,7 @@ def killed_executors_and_python_workers(on: On) -> None:
 
 
 def an_executor_whose_python_has_no_everview(on: On) -> None:
-    """It is told, with what to do about it, and when that is done the epoch is finished."""
+    """The error contains what to do about it, and when that is done the epoch is finished."""
     bare = on.folder / "bare"
     bare.mkdir()
     (bare / "everview.py").write_text("raise ModuleNotFoundError(\"No module named 'everview'\", name='everview')\n")

@@ -132,7 +132,7 @@ def _broken(by: Through) -> Pipeline:
 
 
 def a_server_that_is_gone(by: Through) -> None:
-    """It is told, and everything is let go: somebody else goes on."""
+    """It is raised, and everything is released: another process goes on."""
     with (
         pytest.raises(EverviewError, match="the pipeline of group main has stopped") as found,
         Pipeline(by.place, spark=by.spark) as pipeline,

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 import everview
 from everview.client.database import Database
 from everview.maintain.figures import EpochFigures
-from everview.maintain.quarantined import SetAside, set_aside
+from everview.maintain.quarantined import QuarantinedItem, quarantined_items
 from everview.store.embedded import blocks
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.layout import LOG
@@ -80,9 +80,9 @@ def figures(db: Database) -> list[EpochFigures]:
     return [one for one in views.metrics.last(db.store.views, "main") if one.operations]
 
 
-def quarantine(db: Database) -> list[SetAside]:
+def quarantine(db: Database) -> list[QuarantinedItem]:
     with db.store.snapshot() as snapshot:
-        found = set_aside(db.catalog, db._context.views.plans, "main", snapshot)
+        found = quarantined_items(db.catalog, db._context.views.plans, "main", snapshot)
     return sorted(found, key=repr)
 
 
@@ -108,7 +108,17 @@ def test_epochs_count_the_same_in_one_process_and_on_spark(both: tuple[Database,
     alone, there = map(figures, both)
     assert len(alone) == len(there) == len(EPOCHS)
     for one, other in zip(alone, there, strict=True):
-        for name in ("epoch", "operations", "changes", "updates", "views", "set_aside", "unreadable", "written", "lag"):
+        for name in (
+            "epoch",
+            "operations",
+            "changes",
+            "updates",
+            "views",
+            "quarantined",
+            "unreadable",
+            "written",
+            "lag",
+        ):
             assert getattr(one, name) == getattr(other, name), (one.epoch, name)
     sums = [db._context.views.metrics.sums(db.store.views, "main") for db in both]
     assert sums[0] is not None and sums[1] is not None
@@ -129,7 +139,7 @@ def test_the_history_is_what_it_should_be(both: tuple[Database, Database]) -> No
         "numbers": (3, 0, 0),
         "most": (1, 0, 0),
     }
-    assert first.set_aside == 4
+    assert first.quarantined == 4
     # of 1 the last row counts
     assert (second.operations, second.changes) == (3, 3)
     assert second.views == {
@@ -144,7 +154,7 @@ def test_the_history_is_what_it_should_be(both: tuple[Database, Database]) -> No
     assert alone[6].changes == 0 and alone[6].views == {}
 
 
-def test_figures_of_spark_tell_servers_stages_and_bytes(both: tuple[Database, Database]) -> None:
+def test_figures_of_spark_contain_servers_stages_and_bytes(both: tuple[Database, Database]) -> None:
     _, there = map(figures, both)
     for one in there:
         assert one.servers == 3 and one.waited is not None and one.staleness is not None
@@ -155,7 +165,7 @@ def test_figures_of_spark_tell_servers_stages_and_bytes(both: tuple[Database, Da
     assert there[-1].commit is not None and there[-1].predicted is not None
 
 
-def test_what_is_set_aside_is_recorded_as_in_one_process(both: tuple[Database, Database]) -> None:
+def test_quarantined_rows_are_recorded_as_in_one_process(both: tuple[Database, Database]) -> None:
     alone, there = map(quarantine, both)
     assert {one.what for one in alone} == {"row", "log entry"}
     assert len({one.frontier for one in alone}) == 4, "of several epochs"

@@ -182,13 +182,13 @@ def test_an_error_of_a_task_keeps_its_kind_and_its_words() -> None:
     assert isinstance(found, StaleEpochError) and str(found) == str(raised)
 
 
-def test_a_foreign_error_is_told_without_a_java_stack() -> None:
+def test_a_foreign_error_is_reported_without_a_java_stack() -> None:
     text = "Job aborted: Traceback (most recent call last):\n  File x\nValueError: seven\n\n\tat java.lang\n\tat org.x"
     found = error_of(Exception(text), "an epoch of group main failed")
     assert type(found) is EverviewError
     assert str(found) == "an epoch of group main failed\n  why: ValueError: seven"
 
 
-def test_an_error_of_spark_itself_is_told_without_a_java_stack() -> None:
+def test_an_error_of_spark_itself_is_reported_without_a_java_stack() -> None:
     text = "An error occurred while calling o1.collect.\n: org.apache.spark.SparkException: no worker\n\tat org.x"
     assert str(error_of(Exception(text), "an epoch failed")) == "an epoch failed\n  why: SparkException: no worker"

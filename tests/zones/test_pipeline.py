@@ -131,7 +131,7 @@ def test_a_batch_that_comes_while_somebody_else_does_an_epoch_has_nothing_to_do(
     assert_all_is_right(shop)
 
 
-def test_an_entry_that_cannot_be_read_is_set_aside_and_the_rest_goes_on(
+def test_an_entry_that_cannot_be_read_is_quarantined_and_the_rest_goes_on(
     shop: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
     write(shop, ("put", [{"id": 1, "customer": 1}]))
@@ -227,13 +227,13 @@ def test_at_the_end_of_its_block_a_pipeline_finishes_its_epoch_and_begins_no_oth
     assert views.begun("main") is None and not wrong(shop)
     assert begun is None or begun.epoch <= views.committed("main").epoch
     assert views.committed("main").frontier < shop.store.log.latest(), "the rest is for the next one"
-    assert not shop.store.metadata.documents(PAUSES)[1], "whoever comes next begins epochs at once"
+    assert not shop.store.metadata.documents(PAUSES)[1], "the next process begins epochs at once"
     with Pipeline(tmp_path / "store", spark=spark) as pipeline:
         pipeline.drain(timeout=PATIENCE)
     assert_all_is_right(shop)
 
 
-def test_what_has_failed_is_told_at_the_end_of_the_block(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
+def test_a_failure_is_raised_at_the_end_of_the_block(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
     trade(shop, 2, seed=1)
     with pytest.raises(DamagedEntryError, match="group 7"), Broken(tmp_path / "store", spark=spark) as pipeline:
         assert pipeline._query is not None
@@ -299,5 +299,5 @@ def test_nothing_is_printed_by_a_pipeline_that_is_stopped_in_an_epoch(tmp_path: 
         timeout=PATIENCE,
     )
     assert done.returncode == 0 and done.stdout == ""
-    told = [line for line in done.stderr.splitlines() if not line.startswith(BANNER)]
-    assert told == []
+    lines = [line for line in done.stderr.splitlines() if not line.startswith(BANNER)]
+    assert lines == []

@@ -123,7 +123,7 @@ def test_options_of_java_with_spaces_and_quotes_stay_whole(tmp_path: Path) -> No
     assert r"a \"b" in found
 
 
-def test_servers_are_told_to_be_closed() -> None:
+def test_servers_of_a_local_master_are_closed() -> None:
     assert for_servers("local[2]").items() >= (FOR_SERVERS | CLOSED).items()
     assert not set(CLOSED) & set(for_servers("spark://127.0.0.1:7077"))
     assert for_servers("local[2]")["spark.connect.grpc.binding.address"] == "127.0.0.1"

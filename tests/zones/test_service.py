@@ -1,4 +1,4 @@
-"""A store maintained as a service: in this process, and by processes that are told to end and killed."""
+"""A store maintained as a service: in this process, and by processes that are asked to end, or killed."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ LAZY = "CREATE MATERIALIZED VIEW many WITH (refresh = 'lazy') AS SELECT count(*)
 NUMBERS = "CREATE MATERIALIZED VIEW numbers AS SELECT id, CAST(note AS INTEGER) AS n FROM orders"
 
 
-class Told:
-    """Remembers what a service tells, and may do something about it."""
+class Reports:
+    """Remembers what a service reports, and may do something about it."""
 
     def __init__(self, reactions: Mapping[str, Callable[[], object]] | None = None) -> None:
         self.events: list[Event] = []
@@ -55,20 +55,20 @@ class Told:
 def test_once_brings_all_groups_to_the_end_of_the_logs(db: everview.Database, store: Path) -> None:
     db.sql(LAZY)
     trade(db, 10, seed=1)
-    told = Told()
-    assert Service(store, told, local=True, once=True, operations=50).run() is Ended.CLEAN
+    reports = Reports()
+    assert Service(store, reports, local=True, once=True, operations=50).run() is Ended.CLEAN
     assert_all_is_right(db)
     assert {group.lag for group in db.status().groups} == {0}
-    assert told.names[0] == "started" and told.names[-1] == "stopped"
-    started = told.one("started")
+    assert reports.names[0] == "started" and reports.names[-1] == "stopped"
+    started = reports.one("started")
     assert started.records[0]["process"] == os.getpid() and "totals" in started.text
-    done = [record for event in told.events if event.name == "epoch" for record in event.records]
+    done = [record for event in reports.events if event.name == "epoch" for record in event.records]
     taken = sum(int(str(record["operations"])) for record in done if record["group"] == "main")
     assert taken == sum(db.store.log.latest().values())
     assert len(done) > 2
 
 
-def test_builds_and_what_is_set_aside_are_told(
+def test_builds_and_quarantined_rows_are_reported(
     db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(service, "LOOK", 0.0)
@@ -76,26 +76,26 @@ def test_builds_and_what_is_set_aside_are_told(
     db.flush()
 
     def aside() -> None:
-        if "seven" in told.events[-1].text:
+        if "seven" in reports.events[-1].text:
             running.stop("test")
 
-    told = Told(
+    reports = Reports(
         {
             "started": lambda: db.sql(NUMBERS),
             "built": lambda: db.table("orders").put({"id": 3, "note": "seven"}),
             "quarantined": aside,
         }
     )
-    running = Service(store, told, local=True)
+    running = Service(store, reports, local=True)
     assert running.run() is Ended.CLEAN
-    assert told.one("built").records == ({"views": ["numbers"], "group": "main"},)
-    aside_told = [event for event in told.events if event.name == "quarantined"]
-    assert len(aside_told) == 2 and all(event.wrong for event in aside_told)
-    assert [record["values"] for record in aside_told[1].records] == [{"orders.id": "3", "orders.note": "seven"}]
-    assert aside_told[1].records[0]["views"] == ["numbers"]
+    assert reports.one("built").records == ({"views": ["numbers"], "group": "main"},)
+    quarantined = [event for event in reports.events if event.name == "quarantined"]
+    assert len(quarantined) == 2 and all(event.wrong for event in quarantined)
+    assert [record["values"] for record in quarantined[1].records] == [{"orders.id": "3", "orders.note": "seven"}]
+    assert quarantined[1].records[0]["views"] == ["numbers"]
 
 
-def test_an_error_that_may_pass_is_told_and_tried_again(
+def test_an_error_that_may_pass_is_reported_and_tried_again(
     db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = executor.LocalExecutor.work
@@ -109,14 +109,14 @@ def test_an_error_that_may_pass_is_told_and_tried_again(
     monkeypatch.setattr(executor.LocalExecutor, "work", sometimes)
     monkeypatch.setattr(service, "AGAIN", (0.0, 0.125))
     trade(db, 1, seed=1)
-    told = Told()
-    assert Service(store, told, local=True, once=True).run() is Ended.CLEAN
-    assert [event.records[0]["retry_in"] for event in told.events if event.name == "error"] == [0.0, 0.125]
-    assert "the disk is full" in told.events[1].text and "free some space" in told.events[1].text
+    reports = Reports()
+    assert Service(store, reports, local=True, once=True).run() is Ended.CLEAN
+    assert [event.records[0]["retry_in"] for event in reports.events if event.name == "error"] == [0.0, 0.125]
+    assert "the disk is full" in reports.events[1].text and "free some space" in reports.events[1].text
     assert_all_is_right(db)
 
 
-def test_who_is_told_to_end_while_an_epoch_cannot_be_finished_has_failed(
+def test_a_service_asked_to_end_while_an_epoch_cannot_be_finished_has_failed(
     db: everview.Database, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -124,10 +124,10 @@ def test_who_is_told_to_end_while_an_epoch_cannot_be_finished_has_failed(
 
     monkeypatch.setattr(executor.LocalExecutor, "work", full)
     trade(db, 1, seed=1)
-    told = Told({"error": lambda: running.stop("test")})
-    running = Service(store, told, local=True)
+    reports = Reports({"error": lambda: running.stop("test")})
+    running = Service(store, reports, local=True)
     assert running.run() is Ended.FAILED
-    assert told.names == ["started", "error"] and under_way(db) == ["main"]
+    assert reports.names == ["started", "error"] and under_way(db) == ["main"]
 
 
 def test_what_is_not_known_to_pass_is_tried_a_few_times(
@@ -139,10 +139,10 @@ def test_what_is_not_known_to_pass_is_tried_a_few_times(
     monkeypatch.setattr(executor.LocalExecutor, "work", fail)
     monkeypatch.setattr(service, "AGAIN", (0.0,))
     trade(db, 1, seed=1)
-    told = Told()
-    assert Service(store, told, local=True).run() is Ended.FAILED
-    assert [event.records[0]["retry_in"] for event in told.events if event.name == "error"] == [0.0, 0.0, 0.0, None]
-    assert "the operating system refuses: no worker" in told.events[-1].text
+    reports = Reports()
+    assert Service(store, reports, local=True).run() is Ended.FAILED
+    assert [event.records[0]["retry_in"] for event in reports.events if event.name == "error"] == [0.0, 0.0, 0.0, None]
+    assert "the operating system refuses: no worker" in reports.events[-1].text
 
 
 def test_an_error_that_does_not_pass_ends_it(
@@ -153,29 +153,29 @@ def test_an_error_that_does_not_pass_ends_it(
 
     monkeypatch.setattr(executor.LocalExecutor, "work", fail)
     trade(db, 1, seed=1)
-    told = Told()
-    assert Service(store, told, local=True).run() is Ended.FAILED
-    record = told.one("error").records[0]
+    reports = Reports()
+    assert Service(store, reports, local=True).run() is Ended.FAILED
+    record = reports.one("error").records[0]
     assert (record["error"], record["do"], record["retry_in"]) == ("DamagedEntryError", "rebuild the view", None)
-    assert "stopped" not in told.names
+    assert "stopped" not in reports.names
 
 
 def test_who_comes_second_is_refused_or_waits(db: everview.Database, store: Path) -> None:
     with db.store.lease("maintenance"):
-        told = Told()
-        assert Service(store, told, local=True).run() is Ended.TAKEN
-        assert told.names == ["error"] and f"maintained by process {os.getpid()}" in told.events[0].text
-        told = Told()
-        assert Service(store, told, local=True, wait=0.01).run() is Ended.TAKEN
-        assert told.names == ["waiting", "error"]
-        told = Told({"waiting": lambda: running.stop("test")})
-        running = Service(store, told, local=True, wait=None)
+        reports = Reports()
+        assert Service(store, reports, local=True).run() is Ended.TAKEN
+        assert reports.names == ["error"] and f"maintained by process {os.getpid()}" in reports.events[0].text
+        reports = Reports()
+        assert Service(store, reports, local=True, wait=0.01).run() is Ended.TAKEN
+        assert reports.names == ["waiting", "error"]
+        reports = Reports({"waiting": lambda: running.stop("test")})
+        running = Service(store, reports, local=True, wait=None)
         assert running.run() is Ended.CLEAN
-        assert told.names == ["waiting", "stopped"]
+        assert reports.names == ["waiting", "stopped"]
     lease = db.store.lease("maintenance")
-    told = Told({"waiting": lambda: lease.__exit__(None, None, None)})
-    assert Service(store, told, local=True, wait=None, once=True).run() is Ended.CLEAN
-    assert told.names[:2] == ["waiting", "started"]
+    reports = Reports({"waiting": lambda: lease.__exit__(None, None, None)})
+    assert Service(store, reports, local=True, wait=None, once=True).run() is Ended.CLEAN
+    assert reports.names[:2] == ["waiting", "started"]
 
 
 # ------------------------------------------------------------------ processes
@@ -208,7 +208,7 @@ def writing(db: everview.Database) -> Iterator[None]:
 def assert_ends_cleanly(db: everview.Database, service: Served, why: str) -> None:
     assert service.end() == 0
     assert under_way(db) == [] and db.store.holder("maintenance") is None
-    assert not db.store.metadata.documents(PAUSES)[1], "whoever comes next begins epochs at once"
+    assert not db.store.metadata.documents(PAUSES)[1], "the next process begins epochs at once"
     assert service.events[-1]["event"] == "stopped" and service.events[-1]["why"] == why
     assert not (found := wrong(db)), found
 
@@ -244,7 +244,7 @@ def test_a_service_is_ended_killed_and_taken_over_under_a_running_writer(
         assert_ends_cleanly(db, third, "SIGINT")
         (build,) = builds_of(db.store)
         assert not build.phase.holds_group, "the rest is for the next one"
-    assert Service(store, Told(), local=True, once=True).run() is Ended.CLEAN
+    assert Service(store, Reports(), local=True, once=True).run() is Ended.CLEAN
     assert_all_is_right(db)
     assert db.view("large").count() == 10
 
@@ -253,7 +253,7 @@ def fill(db: everview.Database, rows: int) -> None:
     db.create_table("many", {"k": "BIGINT"}, key=["k"]).put_many(pa.table({"k": pa.array(range(rows))}))
 
 
-def test_a_spark_that_does_not_start_is_told(db: everview.Database, store: Path) -> None:
+def test_a_spark_that_does_not_start_is_reported(db: everview.Database, store: Path) -> None:
     with served(store, environment={"JAVA_HOME": "/nowhere"}) as service:
         found = service.until("error")
         assert found["message"] == "Spark does not start on this machine" and "Java 17" in found["do"]
@@ -262,7 +262,7 @@ def test_a_spark_that_does_not_start_is_told(db: everview.Database, store: Path)
     assert db.store.holder("maintenance") is None
 
 
-def test_who_stands_by_without_spark_is_told_before_it_matters(db: everview.Database, store: Path) -> None:
+def test_a_standby_without_spark_is_reported_before_it_matters(db: everview.Database, store: Path) -> None:
     with (
         db.store.lease("maintenance"),
         served(store, "--wait", "forever", environment={"JAVA_HOME": "/nowhere"}) as service,
@@ -281,5 +281,5 @@ def test_a_second_signal_gives_up_at_once(db: everview.Database, store: Path) ->
         service.signal(signal.SIGINT)
         assert service.end() == 128 + signal.SIGINT
     assert under_way(db) == ["main"]
-    assert Service(store, Told(), local=True, once=True).run() is Ended.CLEAN
+    assert Service(store, Reports(), local=True, once=True).run() is Ended.CLEAN
     assert_all_is_right(db)

@@ -1,4 +1,4 @@
-"""The streaming source: what Spark is told, whatever Spark remembers."""
+"""The streaming source: the offsets that Spark gets, whatever Spark remembers."""
 
 from __future__ import annotations
 

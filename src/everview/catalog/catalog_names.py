@@ -31,7 +31,7 @@ class CatalogNames:
 
     def find(self, name: str) -> NamedRelation | None:
         found = self._definitions.find(name)
-        # Stores tell names apart by more than DuckDB does: É and é are one here, two there.
+        # Stores distinguish names that DuckDB does not: É and é are one name here, two there.
         if found is None or isinstance(found, IndexDefinition) or fold(found.name) != fold(name):
             return None
         self.used.setdefault(found.id, found)

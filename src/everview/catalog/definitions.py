@@ -1,7 +1,7 @@
 """Everything that is defined, at one catalog version.
 
-A :class:`Definitions` is the catalog read at one moment; whoever holds one
-sees tables, views and groups that belong together, whatever others change meanwhile.
+A :class:`Definitions` is the catalog read at one moment: its tables, views and groups
+belong together, whatever others change meanwhile.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Catalog objects as documents: JSON bytes with a format number, and their names.
 
-A document says its format, its kind and the catalog version that wrote it,
-so that every reader can tell what it may rely on.
+A document contains its format, its kind and the catalog version that wrote it,
+so that every reader knows what it may rely on.
 
 ::
 
@@ -117,8 +117,8 @@ def decode(name: str, document: bytes, read: Callable[[Json], T]) -> T:
 @dataclass(frozen=True)
 class Head:
     """``next_id`` only ever rises, so no id is given twice; ``changed`` is the catalog
-    version of the last change of a definition, which lets a reader tell it from other
-    movements of the counter."""
+    version of the last change of a definition, which lets a reader distinguish it from other
+    changes of the counter."""
 
     next_id: int = 1
     changed: int = 0

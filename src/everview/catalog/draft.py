@@ -13,8 +13,8 @@ one after the other and become visible at once::
     totals = catalog.change(work)
 
 A draft never touches a store. What it takes out of the catalog (a dropped table, a state
-table no view uses any more) it marks as discarded in the same commit; whoever removes the
-rows afterwards takes the mark away. So a crash in between leaks nothing.
+table no view uses any more) it marks as discarded in the same commit; the process
+that removes the rows afterwards removes the mark. So a crash in between leaks nothing.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ M = TypeVar("M", ViewDefinition, IndexDefinition)
 @public
 @fast
 class Draft(Definitions):
-    """Definitions that can be changed, and the documents that say how they were.
+    """Definitions that can be changed, and the documents as they were before.
 
     ``counter`` is the counter the draft was made at; committed there, its changes are
-    version ``counter + 1``. ``used_before`` tells whether a group's name was ever taken."""
+    version ``counter + 1``. ``used_before`` returns whether a group's name was ever taken."""
 
     def __init__(
         self,

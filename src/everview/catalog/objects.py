@@ -106,7 +106,7 @@ class ViewDefinition:
     columns: tuple[Column, ...] = ()
     """What a query sees of it."""
     key: tuple[str, ...] = ()
-    """The columns that tell its rows apart; none where it has one row at most."""
+    """The columns that distinguish its rows; none if it has one row at most."""
     bag: bool = False
     """Its row key is not among its columns, so equal rows may repeat; then ``key`` is empty."""
     order: tuple[Ordering, ...] = ()

@@ -1,15 +1,15 @@
-"""What could not be maintained: log entries that were set aside, with position and reason.
+"""Log entries that could not be decoded, with position and reason.
 
 Every entry is a document of its own, named by the object it concerns and
 its position in the log, so that adding one twice changes nothing, pages come in log
-order, and ten million of them slow nobody who does not look.
+order, and ten million of them slow down no process that does not read them.
 
 ::
 
     quarantine/00000000000000000007/0000000003/00000000000000001705
                the table or view    node       sequence number
 
-An epoch that is retried sets the same entries aside again, under the same names.
+An epoch that is retried quarantines the same entries again, under the same names.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ UNKNOWN = 0
 """The subject of entries of which not even the table is known."""
 
 AT_ONCE = 1000
-"""Entries per commit and per read: what a writer must at most wait for."""
+"""Entries per commit and per read; a writer waits for one commit at most."""
 ATTEMPTS = 100
 _LAST = "\U0010ffff"
 
 
 @dataclass(frozen=True)
 class QuarantineEntry:
-    """One log entry set aside. ``subject`` is the id of the table or view it concerns."""
+    """One quarantined log entry. ``subject`` is the id of the table or view it concerns."""
 
     subject: int
     position: Position
@@ -46,14 +46,13 @@ class QuarantineEntry:
 
 
 class Quarantine:
-    """The entries set aside, by subject and in log order."""
+    """The quarantined entries, by subject and in log order."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
 
     def add(self, entries: Iterable[QuarantineEntry]) -> None:
-        """Set entries aside. One that is there already, of the same subject and position,
-        is replaced."""
+        """Quarantine entries. An entry with the same subject and position is replaced."""
         for part in _parts(entries):
             self._commit({_name(entry.subject, entry.position): _encode(entry) for entry in part}, ())
 

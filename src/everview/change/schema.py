@@ -35,7 +35,7 @@ RESERVED = "__"
 """Names that begin with this belong to Everview (``__weight``, ``__seq``, …)."""
 
 ROW_ID = f"{RESERVED}row"
-"""The hidden key of a table that has no key of its own: a UUID, which whoever inserts a row makes."""
+"""The hidden key of a table that has no key of its own: a UUID, made by the process that inserts the row."""
 
 
 @public_constructors
@@ -162,7 +162,7 @@ class Schema:
 
     @property
     def hidden_key(self) -> bool:
-        """Whether rows are told apart by a column that users do not see."""
+        """Whether a column that users do not see distinguishes the rows."""
         return self.key == (ROW_ID,)
 
     @functools.cached_property

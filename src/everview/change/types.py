@@ -113,9 +113,13 @@ class Type:
         return self.kind not in NESTED
 
     @functools.cached_property
-    def has_lookalikes(self) -> bool:
-        """Whether values that are equal may look different: 0.0 and -0.0, 1 month and 30 days."""
-        return self.kind in FLOATS or self.kind is Kind.INTERVAL or any(t.has_lookalikes for _, t in self.children)
+    def different_values_compare_equal(self) -> bool:
+        """Whether there are different values that compare equal: 0.0 and -0.0, 1 month and 30 days."""
+        return (
+            self.kind in FLOATS
+            or self.kind is Kind.INTERVAL
+            or any(t.different_values_compare_equal for _, t in self.children)
+        )
 
     @functools.cached_property
     def arrow(self) -> pa.DataType:

@@ -26,7 +26,7 @@ class Case:
     one: Maintained
     epoch: int
     frontier: Frontier
-    set_aside: int = 0
+    quarantined: int = 0
     """What it is known to lack."""
 
 
@@ -43,7 +43,7 @@ def judged(workspace: Workspace, case: Case, rows: RecomputedRows, samples: int)
         while found.differs and (again := workspace.otherwise(recomputed)) is not None:
             recomputed = again
             found = workspace.compared(recomputed, shown, samples)
-        if found.missing and case.set_aside and not recomputed.left_out:
+        if found.missing and case.quarantined and not recomputed.left_out:
             # DuckDB may answer without looking at what has no value
             recomputed = workspace.leaving_out(recomputed)
             found = workspace.compared(recomputed, shown, samples)
@@ -65,7 +65,7 @@ def unreadable(case: Case, error: Exception) -> ViewReport:
 def _begun(case: Case) -> ViewReport:
     one = case.one
     return ViewReport(
-        one.name, one.kind, one.group, case.epoch, case.frontier, Verdict.UNDECIDED, set_aside=case.set_aside
+        one.name, one.kind, one.group, case.epoch, case.frontier, Verdict.UNDECIDED, quarantined=case.quarantined
     )
 
 
@@ -76,7 +76,7 @@ def _judgement(report: ViewReport, recomputed: Recomputed, found: Compared) -> V
         open_ones = ", ".join(dict.fromkeys(recomputed.doubts))
         reason = f"its query leaves an order open ({open_ones}), and rows at a tie may be others"
         return _with(report, Verdict.UNDECIDED, found, reason)
-    reason = f"rows without a value were left out: {recomputed.left_out}" if recomputed.left_out else ""
+    reason = f"rows whose expression failed were left out: {recomputed.left_out}" if recomputed.left_out else ""
     return _with(report, Verdict.WRONG, found, reason)
 
 

@@ -172,7 +172,7 @@ class _Judge:
             folder = written.tables(case.one.group, table)
             return Files(table.schema.arrow, tuple(sorted(folder.iterdir(), key=lambda file: int(file.stem))))
 
-        lacking = {one.one.name: one.set_aside for one in written.cases if one.one.group == case.one.group}
+        lacking = {one.one.name: one.quarantined for one in written.cases if one.one.group == case.one.group}
         with Workspace(written.definitions, base, written.spool, lacking) as workspace:
             file = written.view(case.one)
             with pa.memory_map(str(file)) as held:

@@ -71,7 +71,7 @@ class Recomputed:
     exact: bool = True
     """No number is computed from many rows."""
     left_out: str = ""
-    """Why rows without a value were left out."""
+    """Why rows whose expression failed were left out."""
     asked: int = 0
     """Which of the view's questions it is the answer to."""
 
@@ -96,11 +96,11 @@ class Workspace:
         definitions: Definitions,
         base: Callable[[Table], RecomputedRows],
         folder: Path,
-        set_aside: Mapping[str, int] | None = None,
+        quarantined: Mapping[str, int] | None = None,
     ) -> None:
         self._definitions = definitions
         self._base = base
-        self._set_aside = set_aside or {}
+        self._quarantined = quarantined or {}
         """How many rows, groups and partitions without a value each view lacks."""
         self._tables: dict[int, Watched] = {}
         self._known: dict[int, Recomputed | Unknown] = {}
@@ -137,7 +137,7 @@ class Workspace:
 
     def _compute(self, one: Maintained) -> Recomputed:
         query = ViewQuery(one, self._definitions)
-        lacks = self._set_aside.get(one.name, 0)
+        lacks = self._quarantined.get(one.name, 0)
         if query.recursive and lacks:
             raise Unknown(f"it is recursive, and {lacks} partitions of it are quarantined: the whole may have no end")
         if query.endless:

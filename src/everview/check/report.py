@@ -74,7 +74,7 @@ class ViewReport:
     differing: int = 0
     first: tuple[Difference, ...] = ()
     """The first of each kind of difference."""
-    set_aside: int = 0
+    quarantined: int = 0
     """Rows, groups, partitions and log entries that it lacks because they have no value, or cannot be read."""
     reason: str = ""
     """Why it is undecided, or cannot be read."""
@@ -89,7 +89,7 @@ class ViewReport:
         counts = f"{self.rows} rows"
         if self.verdict is not Verdict.RIGHT:
             counts += f", {self.missing} missing, {self.extra} extra, {self.differing} differing"
-        counts += f", {self.set_aside} quarantined" if self.set_aside else ""
+        counts += f", {self.quarantined} quarantined" if self.quarantined else ""
         of = f" (of {', '.join(self.views)})" if self.views else ""
         lines = [f"{self.kind} {self.name}{of}: {self.verdict} at epoch {self.epoch} ({self.frontier}): {counts}"]
         lines += [f"  {self.reason}"] if self.reason else []

@@ -1,7 +1,7 @@
-"""Open orders of a query, settled by the keys of its rows.
+"""Nondeterministic orderings of a query, settled by the keys of its rows.
 
-Where SQL leaves an order open the row key decides, so the key of the rows is written
-behind every order that does not name it, and the recomputation has the same answer as the view.
+Where SQL does not determine an order the row key does, so the key of the rows is appended
+to every ORDER BY that does not name it, and the recomputation has the same answer as the view.
 
 ::
 
@@ -42,7 +42,7 @@ KeyOf = Callable[[str], Sequence[str] | None]
 
 @dataclass
 class Settled:
-    """A query without open orders."""
+    """A query without nondeterministic orderings."""
 
     tree: exp.Expr
     doubts: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Settled:
 
 
 def settled(tree: exp.Expr, key_of: KeyOf) -> Settled:
-    """A checked query with every open order completed. The original is left as it is."""
+    """A checked query with every ordering completed. The original is not changed."""
     holder = exp.Paren(this=tree.copy())
     found = Settled(holder)
     for order in nondeterministic_orders(holder, ""):

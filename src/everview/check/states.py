@@ -57,10 +57,10 @@ def _of_group(
         shadow.build(lambda table: BaseRows(store, snapshot, commit.frontier, table).scan())
         for found in shadow.compared(snapshot, samples):
             if wanted.intersection(found.views):
-                yield _told(found, commit)
+                yield _view_report(found, commit)
 
 
-def _told(found: StateFound, commit: Commit) -> ViewReport:
+def _view_report(found: StateFound, commit: Commit) -> ViewReport:
     wrong = found.missing or found.extra or found.differing
     return ViewReport(
         found.name,

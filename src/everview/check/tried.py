@@ -1,6 +1,6 @@
-"""A query that leaves out what has no value, as views do.
+"""A query that leaves out rows whose expression failed, as views do.
 
-A view goes on without the rows for which an expression has no value, where a query as a
+A view goes on without the rows for which an expression fails, while a query as a
 whole fails, so every SELECT passes only rows over whose expressions TRY finds no error.
 
 ::
@@ -25,7 +25,7 @@ _SIMPLE = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star)
 
 
 def tried(tree: exp.Expr) -> exp.Expr:
-    """A checked query in which rows without a value are left out. The original is left as it is."""
+    """A checked query in which rows whose expression failed are left out. The original is not changed."""
     holder = exp.Paren(this=tree.copy())
     for select in list(holder.find_all(exp.Select)):
         if not is_whole(select):

@@ -8,7 +8,7 @@ The recorded text is what is asked, and only where Everview means more than Duck
 | says all there is to say | as it is recorded |
 | has words or orders that are Everview's | checked, orders settled (:mod:`everview.check.settled`) |
 | adds floating-point numbers | with exact sums (:mod:`everview.check.exact_sums`) |
-| has rows without a value | once more, with TRY (:mod:`everview.check.tried`) |
+| has rows whose expression failed | once more, with TRY (:mod:`everview.check.tried`) |
 """
 
 from __future__ import annotations

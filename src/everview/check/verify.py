@@ -73,7 +73,7 @@ def _verified(
         views = [one for one in asked if one.group == group]
         cases = cases_of(kept, snapshot, group, views)
         frontier = snapshot.committed(group).frontier
-        lacking = {case.one.name: case.set_aside for case in cases}
+        lacking = {case.one.name: case.quarantined for case in cases}
         base = partial(BaseRows, kept.store, snapshot, frontier)
         with Workspace(definitions, base, folder, lacking) as workspace:
             for number, case in enumerate(cases):

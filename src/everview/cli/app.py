@@ -81,7 +81,7 @@ def everything(
 
 
 def main() -> None:
-    """The entry point: what goes wrong is told in a few lines."""
+    """The entry point: errors are printed in a few lines."""
     fill_closed_streams()
     code = _called()
     failure = flush_output()

@@ -22,7 +22,7 @@ Advance: TypeAlias = Callable[[int, int], None]
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """For standard output, unless told otherwise: text stays as it is, and lines as long as they are."""
+    """For standard output, unless another is given. Text and the length of lines do not change."""
     from rich.console import Console
 
     return Console(file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
@@ -34,7 +34,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def show_error(error: EverviewError) -> None:
-    """What went wrong, why, and what to do; nothing where nobody can read it."""
+    """What went wrong, why, and what to do; nothing if the output is closed."""
     with contextlib.suppress(OSError):
         console(sys.stderr).print(f"error: {error}", style="red")
 

@@ -1,6 +1,6 @@
 """``everview status --watch``: the status as it changes.
 
-The status is drawn anew each second on a screen of its own, and the terminal is as it was when
+The status is redrawn each second on a screen of its own, and the terminal is as it was when
 that ends.
 
 What does not fit the screen is counted: views that are being built, that lack rows, or that change most come
@@ -112,7 +112,7 @@ def _builds(builds: tuple[BuildState, ...]) -> Table:
 def _views(found: Status, wide: bool, most: int) -> Table:
     """At most so many rows; on a wide screen also what came and went since a view is there."""
     totals = ("came", "changed", "went") if wide else ()
-    table = _table("view", "kind", "group", "state", "fresh", "changes", *totals, "set aside")
+    table = _table("view", "kind", "group", "state", "fresh", "changes", *totals, "quarantined")
     views = [(group, view) for group in found.groups for view in group.views]
     views.sort(key=lambda one: _order(one[1]))
     fit = len(views) if len(views) <= most else most - 1
@@ -125,7 +125,7 @@ def _views(found: Status, wide: bool, most: int) -> Table:
             _freshness(group, view),
             _rate(view.rate),
             *(map(_count, (view.inserted, view.updated, view.deleted)) if wide else ()),
-            Text(_count(view.set_aside), "red" if view.set_aside else ""),
+            Text(_count(view.quarantined), "red" if view.quarantined else ""),
         )
     if fit < len(views):
         table.add_row(Text(f"… {len(views) - fit:,} more", "dim"))
@@ -133,7 +133,7 @@ def _views(found: Status, wide: bool, most: int) -> Table:
 
 
 def _order(view: ViewState) -> tuple[bool, bool, float, str]:
-    return view.status == "live", not view.set_aside, -view.rate, view.name
+    return view.status == "live", not view.quarantined, -view.rate, view.name
 
 
 def _freshness(group: GroupState, view: ViewState) -> Text:

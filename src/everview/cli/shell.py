@@ -121,7 +121,7 @@ class Shell:
     # -------------------------------------------------------------- executing
 
     def _guarded(self, action: Callable[[str], None], entered: str) -> None:
-        """What goes wrong is told, and Ctrl-C gives it up."""
+        """Errors are printed, and Ctrl-C cancels."""
         interrupted = False
 
         def interrupt(number: int, frame: FrameType | None) -> None:

@@ -1,6 +1,6 @@
 """Queries answered by DuckDB over rows that are scanned as DuckDB asks for them.
 
-Every table reference of a query becomes a stream of Arrow batches that begins anew
+Every table reference of a query becomes a stream of Arrow batches that restarts
 whenever DuckDB reads it, so nothing is copied into DuckDB and a query that stops early reads no
 further.
 

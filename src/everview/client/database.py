@@ -156,8 +156,8 @@ class Database:
         if_not_exists: bool = False,
     ) -> TableHandle:
         """Define a table by its columns (types as objects or SQL text) and the names of its key.
-        Without a key rows are told apart by a hidden id, and equal rows may stand in it several
-        times."""
+        Without a key a hidden id distinguishes rows, and the table may contain equal rows
+        several times."""
         schema = columns if isinstance(columns, Schema) else Schema.of(columns, key, not_null)
         self.catalog.create_table(name, schema, if_not_exists=if_not_exists)
         return self.table(name)
@@ -174,8 +174,8 @@ class Database:
         self._clean_up()
 
     def _clean_up(self) -> None:
-        """Remove what dropped tables left in the store, also those of a drop that was killed. What
-        views left is removed by whoever maintains them."""
+        """Remove what dropped tables left in the store, also those of a drop that was killed. The
+        maintainer removes what dropped views left."""
         discarded = [table for table in self.catalog.discarded() if isinstance(table, Table)]
         for table in discarded:
             self.store.drop_table(table)
@@ -223,8 +223,8 @@ class Database:
         ``spark`` is the session to run on, by default one of our own on two cores of this machine;
         False: a thread of this process does it, without Spark. ``servers`` is the number of view
         servers on Spark, ``operations`` the most log entries of an epoch, ``checkpoint`` a directory
-        for what Spark remembers, ``wait`` how many seconds to wait for whoever maintains the store
-        now (None: for ever).
+        for what Spark remembers, ``wait`` how many seconds to wait for the current maintainer of
+        the store to end (None: forever).
         """
         _refuse_other_than_sessions(spark)
         return Maintaining(
@@ -238,8 +238,8 @@ class Database:
         maintained and rows written meanwhile; every group is judged at one frontier.
 
         On Spark where a session is given, else in this process. ``samples`` is how many missing, extra
-        and differing rows of a view are named; all are counted. With ``state`` also what maintenance
-        remembers is compared, with the same built anew in this process.
+        and differing rows of a view are named; all are counted. With ``state`` the state of
+        maintenance is compared too, with the same state rebuilt in this process.
         """
         _refuse_other_than_sessions(spark)
         kept = KeptViews(self._context)
@@ -251,9 +251,9 @@ class Database:
         return Report((*found.views, *verify_states(kept, names, samples).views)) if state else found
 
     def rebuild(self, *names: str, timeout: float | None = None) -> None:
-        """Build views and indexes anew from the base tables, with all state below them: those with these
-        names, or all. Returns when that is done, by whoever maintains the views. Meanwhile the old rows
-        are read, and followed by new ones in one commit."""
+        """Rebuild views and indexes from the base tables, with all state below them: those with these
+        names, or all. Returns when the maintainer has done it, or this process, if no other maintains
+        the views. Readers see the old rows until one commit replaces them."""
         self._context.maintenance.rebuild(chosen(self.catalog.definitions(), names), timeout)
 
     def recording(self, view: str) -> Recording:
@@ -268,12 +268,12 @@ class Database:
         return self.store
 
     def status(self) -> Status:
-        """How far all views are, what is being built, what is set aside, and who maintains them."""
+        """The progress of all views and builds, what is quarantined, and which process maintains the views."""
         return status(self.store, self.catalog, self._freshness.views.plans)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Return when every view reflects every write that was acknowledged before. Where nobody
-        maintains the views, that is done here and now."""
+        """Return when every view reflects every write that was acknowledged before. If no process
+        maintains the views, this one does it now."""
         self._context.maintenance.flush(timeout)
 
     def backup(self, target: str | Path) -> int:

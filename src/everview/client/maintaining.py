@@ -1,7 +1,7 @@
 """Keeping views up to date for as long as a ``with`` block lasts.
 
 The same epochs are run by a pipeline on Spark or by a thread of this process, and
-whoever starts one holds the store's lease, so there is one of them at a time.
+the process that starts one holds the store's lease, so there is one of them at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where statements hand over to whoever keeps views up to date.
+"""The hand-over from statements to the maintainer.
 
 A statement that makes a view or an index records it and calls :meth:`created`; what
 was created is built by :meth:`settle`; FLUSH calls :meth:`flush`.
@@ -6,12 +6,12 @@ was created is built by :meth:`settle`; FLUSH calls :meth:`flush`.
 What holds at the hand-over:
 
 - *created*: the definition is committed in the catalog with the status ``building``, in the group
-  its options ask for, without state tables. Whoever builds it gives it state tables and makes it
+  its options ask for, without state tables. Its build gives it state tables and makes it
   ``live``.
 - *settle*: what was created by statements one after another is built together, before anything else
-  is executed. The call may return before that, where another process maintains the store's views.
+  is executed. The call may return before that, if another process maintains the store's views.
 - *dropped*: state tables of what was dropped are marked in the catalog as discarded, in the same
-  commit. Whoever maintains the views removes their rows, after the last epoch that writes there.
+  commit. The maintainer removes their rows, after the last epoch that writes there.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from everview.catalog import Catalog, Draft, GroupKind, IndexDefinition, Maintained, ViewDefinition, ViewStatus
-from everview.change.frontier import Frontier
 from everview.errors import DamagedEntryError, EverviewError, LeaseTakenError
 from everview.maintain import Maintainer
-from everview.maintain.coordination import ask
+from everview.maintain.coordination import all_reflect, ask_lazy_groups
 from everview.maintain.maintainer import LEASE
 from everview.maintain.rebuilding import ask_rebuild, asked_rebuilds
 from everview.maintain.rounds import Rounds, deadline_in
@@ -59,7 +58,7 @@ class Maintenance:
             self._maintainer.plans.learn(found, compiled.input)
 
     def settle(self) -> None:
-        """Build what was recorded, all of it together, where nobody maintains the store's views. What cannot
+        """Build what was recorded, all of it together, if no process maintains the store's views. What cannot
         be built is withdrawn: as if it had not been created."""
         created, self._created = self._created, []
         if not created:
@@ -127,15 +126,14 @@ class Maintenance:
                     self._maintainer.catch_up(wanted, deadline)
                     return
             except LeaseTakenError:
-                if self._reached(wanted):
+                if all_reflect(self._store, self._catalog, wanted):
                     return
-                self._ask(wanted)
+                ask_lazy_groups(self._store, self._catalog, wanted)
             rounds.pause(_POLL)
 
     def rebuild(self, found: Sequence[Maintained], timeout: float | None = None) -> None:
-        """Build views and indexes anew, and return when that is done: here, or, where another process
-        maintains the views, by waiting for it. Where a group cannot go on for the damage, all of its
-        views are built anew."""
+        """Rebuild views and indexes: here, or, if another process maintains the views, by waiting for
+        that process. If the damage stops a whole group, all of its views are rebuilt."""
         ask_rebuild(self._store, [one.id for one in found])
         deadline = deadline_in(timeout)
         names = ", ".join(one.name for one in found)
@@ -168,19 +166,6 @@ class Maintenance:
             ask_rebuild(self._store, [one.id for one in everything])
             return
         self._maintainer.tidy()
-
-    def _ask(self, wanted: Frontier) -> None:
-        """Lazy groups wait to be asked."""
-        lazy = {group.name for group in self._catalog.groups() if group.kind is GroupKind.LAZY}
-        for group in lazy.intersection(view.group for view in self._catalog.views()):
-            if not wanted <= self._store.views.committed(group).frontier:
-                ask(self._store, group, wanted)
-
-    def _reached(self, wanted: Frontier) -> bool:
-        found = self._catalog.definitions().maintained()
-        return all(one.status is ViewStatus.LIVE for one in found) and all(
-            wanted <= self._store.views.committed(group).frontier for group in {one.group for one in found}
-        )
 
 
 def _in_group(draft: Draft, view: ViewDefinition) -> ViewDefinition:

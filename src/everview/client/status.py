@@ -1,6 +1,6 @@
-"""How everything is: groups, views, builds, what is set aside, and who maintains it.
+"""The status of a store: groups, views, builds, the quarantine, and the maintainer.
 
-A status is read from one snapshot, is a tree of plain values, and prints as a few lines.
+A status is read from one snapshot. It is a tree of plain values and prints as a few lines.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from everview.maintain.builds import Build, builds_of
 from everview.maintain.figures import EpochFigures, Totals
 from everview.maintain.maintainer import LEASE
 from everview.maintain.metrics import Metrics
-from everview.maintain.quarantined import DAMAGED, set_aside
+from everview.maintain.quarantined import DAMAGED, quarantined_items
 from everview.maintain.staleness import max_throughput, staleness
 from everview.maintain.trimming import KeptLogs, kept
 from everview.store.contract import Store, TableSnapshot
 
 COUNTED = 10_000
-"""Up to how many of each kind what is set aside is counted."""
+"""Quarantined items of each kind are counted up to this number."""
 RECENT = 64
 """Epochs that rates are made of, at most."""
 WINDOW = 10.0
@@ -43,8 +43,8 @@ class ViewState:
     kind: str
     status: str
     """``live``, or ``building``: it cannot be read yet."""
-    set_aside: int
-    """How many rows, groups or partitions it lacks because they have no value, and log entries of
+    quarantined: int
+    """How many rows, groups or partitions it lacks because an expression failed, and log entries of
     its tables that cannot be read."""
     inserted: int = 0
     """Rows that came since it was created, those that were there at the time among them."""
@@ -95,7 +95,7 @@ class BuildState:
     """The group that they will belong to."""
     views: tuple[str, ...]
     phase: str
-    """What it does now."""
+    """The current phase."""
     tables: tuple[int, int]
     """How many tables are taken in, and how many there are."""
     lag: int
@@ -105,7 +105,7 @@ class BuildState:
 @public
 @dataclass(frozen=True)
 class Status:
-    """How a store's views are."""
+    """The state of a store's views."""
 
     groups: tuple[GroupState, ...]
     builds: tuple[BuildState, ...]
@@ -116,9 +116,9 @@ class Status:
     unreadable: int
     """Log entries that cannot be read."""
     maintainer: str | None
-    """Who maintains the views, as far as it is known; None: nobody does."""
+    """The process that maintains the views, as far as it is known; None: no process does."""
     log: KeptLogs
-    """What is kept of the logs, and who needs it."""
+    """What is kept of the logs, and for which reader."""
 
     def view(self, name: str) -> ViewState:
         """One view or index by name."""
@@ -142,7 +142,7 @@ class Status:
                 lines.append(f"  {_pace(group, group.last)}")
             for view in group.views:
                 state = "" if view.status == "live" else f" ({view.status})"
-                lacks = f", {view.set_aside} set aside" if view.set_aside else ""
+                lacks = f", {view.quarantined} quarantined" if view.quarantined else ""
                 rate = f", {view.rate:.0f} updates/s" if view.rate >= 0.5 else ""
                 lines.append(f"  {view.kind} {view.name}{state}{rate}{lacks}")
         for build in self.builds:
@@ -175,7 +175,7 @@ def _plain(items: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def status(store: Store, catalog: Catalog, plans: Plans) -> Status:
-    """How the views of a store are now."""
+    """The current state of a store's views."""
     definitions = catalog.definitions()
     metrics = Metrics(store, catalog, plans)
     with store.snapshot() as snapshot:
@@ -204,7 +204,7 @@ def _group(
     commit = snapshot.committed(name)
     begun = store.views.begun(name)
     lacking: Counter[str] = Counter()
-    for one in set_aside(catalog, plans, name, snapshot, COUNTED):
+    for one in quarantined_items(catalog, plans, name, snapshot, COUNTED):
         lacking.update(dict.fromkeys(one.views, 1 if one.what == DAMAGED else one.count))
     now = time.time()
     sums = metrics.sums(snapshot, name)
@@ -276,7 +276,7 @@ class Recent:
 
 
 def _build(store: Store, plans: Plans, snapshot: TableSnapshot, build: Build, catalog: Catalog) -> BuildState | None:
-    """How a build is; None where it has ended while we look."""
+    """The state of a build; None if it has ended meanwhile."""
     names = tuple(one.name for one in catalog.definitions().maintained() if build.builds(one))
     try:
         total = len(plans.load(build.plan).tables)

@@ -19,7 +19,7 @@ and twice over what the view itself costs to write.
 
 How far back one can go: as far as the logs and the list of commits (the last thousands) are kept.
 After that :class:`~everview.errors.SnapshotExpiredError` says so, and ``snapshot=True`` starts with
-all rows. It takes logs that tell what writes found (``before_images=True``, the default).
+all rows. It needs logs with before-images (``before_images=True``, the default).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Subscription:
         if not self._store.log.guarantees.before_images:
             raise DefinitionError(
                 f"view {view.name} cannot be subscribed to",
-                detail="the logs of this store do not tell what writes found",
+                detail="the logs of this store have no before-images",
                 hint="make the store with before_images=True",
             )
         self._means = self._meaning()
@@ -132,7 +132,7 @@ class Subscription:
     # -------------------------------------------------------------- where to begin
 
     def _begin(self, since: str | None, snapshot: bool) -> Commit:
-        """The commit after which changes are told."""
+        """The commit after which changes are returned."""
         if since is None:
             return self._whole() if snapshot else self._store.views.committed(self._group)
         match = _TOKEN.fullmatch(since)

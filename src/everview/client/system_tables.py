@@ -1,4 +1,4 @@
-"""Tables that tell how views are doing, for SELECT.
+"""System tables: the figures of views and epochs, for SELECT.
 
 The figures of epochs, as the snapshot of a query has them, are rows of tables in the schema
 ``everview``.
@@ -40,7 +40,7 @@ _WORK: dict[str, Type] = {
     "changes": BIGINT,
     **_UPDATES,
     "bytes_shuffled": BIGINT,
-    "set_aside": BIGINT,
+    "quarantined": BIGINT,
     "unreadable": BIGINT,
     "seconds": DOUBLE,
 }
@@ -111,7 +111,7 @@ def _epochs(metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot)
             one.changes,
             *one.updates,
             one.shuffled,
-            one.set_aside,
+            one.quarantined,
             one.unreadable,
             one.seconds,
             one.waited,
@@ -162,7 +162,7 @@ def _groups(metrics: Metrics, definitions: Definitions, snapshot: TableSnapshot)
             one.changes,
             *one.updates,
             one.shuffled,
-            one.set_aside,
+            one.quarantined,
             one.unreadable,
             one.seconds,
             one.pace.latency if one.pace.known else None,
@@ -203,7 +203,7 @@ SYSTEM_RELATIONS = {
 
 
 class SystemNames(CatalogNames):
-    """The catalog together with the tables that tell how views are doing."""
+    """The catalog together with the system tables."""
 
     def find(self, name: str) -> NamedRelation | None:
         return SYSTEM_RELATIONS.get(name) or super().find(name)

@@ -122,7 +122,7 @@ class _Question:
         }
         return asking().answer(self.sql, given)
 
-    def told(self, sql: str, rows: Mapping[str, pa.Table]) -> pa.Table:
+    def answer_to(self, sql: str, rows: Mapping[str, pa.Table]) -> pa.Table:
         """DuckDB's answer to another query over the same, hidden keys included."""
         scope = ", ".join(f"{_quoted(name)} AS ({text})" for name, text in _named(self.sources).items())
         given = {f"{INPUT}{number}": rows[source.name] for number, source in enumerate(self.sources)}
@@ -154,7 +154,7 @@ def _tried(question: _Question, compiled: CompiledView, real: Mapping[str, pa.Ta
         try:
             found = _History(question, compiled, sample, patience).played()
         except DefinitionError:
-            return found  # a view whose rows are told apart in a way that no table's are
+            return found  # a view whose row key no table can have
         if found.rounds > 1 or found.difference:
             break
     return found
@@ -243,10 +243,10 @@ class _History:
         made = settled(tree, lambda name: keys.get(fold(name)))
         names = [column.name for column in columns]
         try:
-            plain = self.question.told(self.compiled.meaning, one.rows)
+            plain = self.question.answer_to(self.compiled.meaning, one.rows)
             if plain.num_columns != len(names) or duck.differ(names, _typed(plain, columns), expected):
                 return False  # what was read is not what the words say
-            answer = self.question.told(to_sql(made.tree), one.rows)
+            answer = self.question.answer_to(to_sql(made.tree), one.rows)
         except (duckdb.Error, EverviewError):
             return False
         if answer.num_columns == len(names) and not duck.differ(names, _typed(answer, columns), found):

@@ -1,4 +1,4 @@
-"""What views show, for whoever judges them.
+"""The rows of views, for the check that compares them.
 
 Rows are read as every reader reads them, from the tables that the plan of the epoch names,
 so what is judged is what users see.
@@ -16,12 +16,12 @@ from everview.catalog import Definitions, Maintained
 from everview.client.reading import SessionContext
 from everview.client.snapshot_handles import opened
 from everview.errors import SnapshotExpiredError
-from everview.maintain.quarantined import DAMAGED, set_aside
+from everview.maintain.quarantined import DAMAGED, quarantined_items
 from everview.operators.view import StoredView
 from everview.store.contract import Store, TableSnapshot
 
 COUNTED = 10_000
-"""Up to how many of each kind what is set aside is counted."""
+"""Quarantined items of each kind are counted up to this number."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class KeptViews:
         epoch = snapshot.committed(one.group).epoch
         bound = self._context.views.plans.at(one.group, epoch)
         if bound is None or one.name not in bound.plan.by_name:
-            raise SnapshotExpiredError(f"{one.kind} {one.name} was defined anew", hint="try again")
+            raise SnapshotExpiredError(f"{one.kind} {one.name} was redefined", hint="try again")
         return ShownRows(StoredView(bound, one.name), snapshot, epoch)
 
     def lacking(self, group: str, snapshot: TableSnapshot) -> Mapping[str, int]:
         found: Counter[str] = Counter()
         context = self._context
-        for one in set_aside(context.catalog, context.views.plans, group, snapshot, COUNTED):
+        for one in quarantined_items(context.catalog, context.views.plans, group, snapshot, COUNTED):
             found.update(dict.fromkeys(one.views, 1 if one.what == DAMAGED else one.count))
         return found

@@ -194,7 +194,7 @@ class ViewHandle:
     @fast
     def get_at(self, key: Sequence[object]) -> tuple[Row | None, int]:
         """The row, and the epoch it is of. A key that is not there is looked for again if the view was
-        dropped or defined anew under our eyes."""
+        dropped or redefined meanwhile."""
         while True:
             known = self._now()
             rows = known.rows

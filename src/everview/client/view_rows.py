@@ -67,7 +67,7 @@ class Within:
 
     @property
     def shared(self) -> bytes:
-        """What all keys within begin with, as far as stored keys tell."""
+        """The common prefix of all keys within, as far as stored keys show it."""
         if self.high is None:
             return b""
         same = 0
@@ -81,7 +81,7 @@ class Within:
 
     @property
     def exact(self) -> bool:
-        """Whether stored keys, which may be cut, tell what is within."""
+        """Whether stored keys, which may be cut, suffice to decide what is within."""
         return len(self.low) <= KEPT and (self.high is None or len(self.high) <= KEPT)
 
 
@@ -111,7 +111,7 @@ class ViewRows:
         if self.view.bag:
             raise DefinitionError(
                 f"the rows of view {self.view.name} have no key to {call} by",
-                detail="what tells its rows apart is not among its columns",
+                detail="the columns that distinguish its rows are not among its columns",
                 hint=f"scan it, use SQL: … FROM {self.view.name} WHERE …, or add the key to its columns",
             )
 
@@ -276,7 +276,7 @@ class ViewRows:
                 after = keys[-1].as_py()
             inside = pc.greater_equal(keys, start)
             if stop is not None:
-                # a stored key that begins as the bound does may be cut, and then its whole key tells
+                # a stored key that begins as the bound does may be cut, and then its whole key decides
                 below = pc.less(keys, stop)
                 if not within.exact:
                     below = pc.or_(below, pc.starts_with(keys, stop.as_py()))

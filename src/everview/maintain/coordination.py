@@ -1,5 +1,5 @@
-"""Small documents by which the processes of a store agree: what readers ask for, how many view servers there are, and
-for which maintainer a process works.
+"""How the processes of a store agree: how far views are, what readers ask for, how many view servers there are, and
+for which maintainer a process works. Most of it is small documents.
 
 ::
 
@@ -17,6 +17,7 @@ that this one still holds the lease, and stops if it does not.
 
 from __future__ import annotations
 
+from everview.catalog import Catalog, GroupKind, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError, StaleEpochError
 from everview.maintain.maintainer import LEASE
@@ -36,6 +37,22 @@ def asked(store: Store) -> dict[str, Frontier]:
     """The groups that are asked to move, and how far."""
     found = store.metadata.documents(ASKS)[1]
     return {name.removeprefix(ASKS): Frontier.parse(document.decode()) for name, document in found.items()}
+
+
+def ask_lazy_groups(store: Store, catalog: Catalog, frontier: Frontier) -> None:
+    """Ask that all lazy groups with views, which move when they are asked to, are taken to a frontier."""
+    lazy = {group.name for group in catalog.groups() if group.kind is GroupKind.LAZY}
+    for group in lazy.intersection(one.group for one in catalog.definitions().maintained()):
+        if not frontier <= store.views.committed(group).frontier:
+            ask(store, group, frontier)
+
+
+def all_reflect(store: Store, catalog: Catalog, frontier: Frontier) -> bool:
+    """Whether all views and indexes are built and reflect a frontier."""
+    maintained = catalog.definitions().maintained()
+    return all(one.status is ViewStatus.LIVE for one in maintained) and all(
+        frontier <= store.views.committed(group).frontier for group in {one.group for one in maintained}
+    )
 
 
 def answered(store: Store, group: str) -> None:

@@ -15,7 +15,7 @@ from everview.maintain.staleness import Pace
 from everview.operators.tally import Three
 
 NAMED = 256
-"""Views whose updates an epoch's figures tell one by one: those with the most. Totals tell all."""
+"""Views whose updates an epoch's figures list one by one: those with the most. Totals contain all."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class EpochFigures:
     """The same by view, for the :data:`NAMED` views with the most."""
     shuffled: int
     """Bytes sent from stage to stage between processes."""
-    set_aside: int
+    quarantined: int
     """Rows, groups and partitions without a value that came, or came once more."""
     unreadable: int
     """Log entries that could not be read."""
@@ -77,23 +77,23 @@ class EpochFigures:
     is not known."""
     predicted: float | None
     """What that was going to be as it looked when the epoch began: how old the operation was then, and
-    what equation 2 says of the epoch's operations; None where there was nothing to tell it from."""
+    what equation 2 says of the epoch's operations; None if there was no earlier epoch to predict it from."""
 
     def to_json(self) -> bytes:
-        said = {one.name: getattr(self, one.name) for one in fields(self)}
-        said["stages"] = [[one.stage, one.tasks, _short(one.seconds), _rounded(one.parts)] for one in self.stages]
-        for name, value in said.items():
+        record = {one.name: getattr(self, one.name) for one in fields(self)}
+        record["stages"] = [[one.stage, one.tasks, _short(one.seconds), _rounded(one.parts)] for one in self.stages]
+        for name, value in record.items():
             if isinstance(value, float) and name != "time":
-                said[name] = _short(value)
-        return json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
+                record[name] = _short(value)
+        return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
 
     @staticmethod
     def from_json(recorded: bytes) -> EpochFigures:
-        said: dict[str, Any] = json.loads(recorded)
-        said["updates"] = tuple(said["updates"])
-        said["views"] = {name: tuple(three) for name, three in said["views"].items()}
-        said["stages"] = tuple(StageFigures(*one) for one in said["stages"])
-        return EpochFigures(**said)
+        record: dict[str, Any] = json.loads(recorded)
+        record["updates"] = tuple(record["updates"])
+        record["views"] = {name: tuple(three) for name, three in record["views"].items()}
+        record["stages"] = tuple(StageFigures(*one) for one in record["stages"])
+        return EpochFigures(**record)
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Totals:
     changes: int = 0
     updates: Three = (0, 0, 0)
     shuffled: int = 0
-    set_aside: int = 0
+    quarantined: int = 0
     unreadable: int = 0
     seconds: float = 0.0
     pace: Pace = field(default_factory=Pace)
@@ -124,21 +124,21 @@ class Totals:
             changes=self.changes + one.changes,
             updates=plus(self.updates, one.updates),
             shuffled=self.shuffled + one.shuffled,
-            set_aside=self.set_aside + one.set_aside,
+            quarantined=self.quarantined + one.quarantined,
             unreadable=self.unreadable + one.unreadable,
             seconds=self.seconds + one.seconds,
             pace=self.pace.after(one.operations, one.servers, one.seconds) if pace and one.operations else self.pace,
         )
 
     def to_json(self) -> bytes:
-        said = {one.name: getattr(self, one.name) for one in fields(self)}
-        said["pace"] = [getattr(self.pace, one.name) for one in fields(Pace)]
-        return json.dumps(said, separators=(",", ":")).encode()
+        record = {one.name: getattr(self, one.name) for one in fields(self)}
+        record["pace"] = [getattr(self.pace, one.name) for one in fields(Pace)]
+        return json.dumps(record, separators=(",", ":")).encode()
 
     @staticmethod
     def from_json(recorded: bytes) -> Totals:
-        said: dict[str, Any] = json.loads(recorded)
-        return Totals(**{**said, "updates": tuple(said["updates"]), "pace": Pace(*said["pace"])})
+        record: dict[str, Any] = json.loads(recorded)
+        return Totals(**{**record, "updates": tuple(record["updates"]), "pace": Pace(*record["pace"])})
 
 
 def plus(one: Three, other: Three) -> Three:

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from everview.catalog import Catalog, GroupKind, ViewStatus
+from everview.catalog import Catalog
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError, EverviewError
-from everview.maintain.coordination import ask
+from everview.maintain.coordination import all_reflect, ask_lazy_groups
 from everview.maintain.epochs import OPERATIONS
 from everview.maintain.maintainer import LEASE, Maintainer
 from everview.maintain.rounds import Rounds, deadline_in
@@ -96,10 +96,8 @@ class LocalPipeline:
             raise DefinitionError("the views are not maintained here", hint="start it first")
         wanted = maintainer.store.log.latest() if frontier is None else frontier
         rounds = Rounds(f"the views do not reflect {wanted} after {timeout} s", deadline_in(timeout))
-        for group in maintainer.catalog.groups():
-            if group.kind is GroupKind.LAZY and group.name in maintainer.groups():
-                ask(maintainer.store, group.name, wanted)
-        while not _reached(maintainer, wanted):
+        ask_lazy_groups(maintainer.store, maintainer.catalog, wanted)
+        while not all_reflect(maintainer.store, maintainer.catalog, wanted):
             self.check()
             rounds.pause(POLL)
         return wanted
@@ -112,10 +110,3 @@ class LocalPipeline:
             self._held.close()
             return False
         return True
-
-
-def _reached(maintainer: Maintainer, wanted: Frontier) -> bool:
-    maintained = maintainer.catalog.definitions().maintained()
-    return all(one.status is ViewStatus.LIVE for one in maintained) and all(
-        wanted <= maintainer.store.views.committed(group).frontier for group in {one.group for one in maintained}
-    )

@@ -139,7 +139,7 @@ class Metrics:
             updates=_sum(changed.values()),
             views={name: changed[name] for _, name in most},
             shuffled=tally.sent,
-            set_aside=outcome.set_aside,
+            quarantined=outcome.quarantined,
             unreadable=len(outcome.damaged),
             seconds=seconds,
             waited=None if opened is None else max(0.0, began - opened),

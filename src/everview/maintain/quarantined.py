@@ -1,6 +1,6 @@
 """All that is quarantined in a group: what views lack, and why.
 
-Rows, groups and partitions without a value are recorded beside the views, log entries
+Rows, groups and partitions whose expression failed are recorded beside the views, log entries
 that cannot be read in the catalog, and both are listed here in the same form.
 """
 
@@ -22,29 +22,31 @@ DAMAGED = "log entry"
 
 
 @dataclass(frozen=True)
-class SetAside:
-    """Something that views lack."""
+class QuarantinedItem:
+    """Something that views lack, and why."""
 
     views: tuple[str, ...]
-    """That lack it; all that read its table, where it is a log entry."""
+    """The views that lack it; of a log entry, all that read its table."""
     what: str
-    """``row``, ``group``, ``partition``, ``pair``: it has no value; ``log entry``: it cannot be read."""
+    """``row``, ``group``, ``partition``, ``pair``: an expression failed; ``log entry``: it cannot be decoded."""
     values: Mapping[str, Any]
     """The columns that identify it, as texts."""
     reason: str
     construct: str
-    """The expression without a value, or the table of the log entry."""
+    """The expression that failed, or the table of the log entry."""
     count: int = 1
-    """How often it stands there."""
+    """How many equal rows there are."""
     epoch: int | None = None
-    """In which it came, where it has no value."""
+    """The epoch in which it came; None for a log entry."""
     frontier: Frontier | None = None
     """Of that epoch."""
     position: Position | None = None
     """Of the log entry."""
 
 
-def set_aside(catalog: Catalog, plans: Plans, group: str, snapshot: TableSnapshot, limit: int = 100) -> list[SetAside]:
+def quarantined_items(
+    catalog: Catalog, plans: Plans, group: str, snapshot: TableSnapshot, limit: int = 100
+) -> list[QuarantinedItem]:
     """What the views of a group lack as of a snapshot: at most so many of each kind and table."""
     epoch = snapshot.committed(group).epoch
     bound = plans.at(group, epoch)
@@ -52,13 +54,13 @@ def set_aside(catalog: Catalog, plans: Plans, group: str, snapshot: TableSnapsho
         return []
     records = snapshot.scan(bound.states[QUARANTINE], b"", epoch, limit)
     found = [
-        SetAside(one.views, one.what, one.values, one.reason, one.construct, count, one.epoch, one.frontier)
+        QuarantinedItem(one.views, one.what, one.values, one.reason, one.construct, count, one.epoch, one.frontier)
         for count, one in listed(bound.plan, records)
     ]
     for id, name in [(UNKNOWN, "unknown"), *((table.id, table.name) for table in bound.tables.values())]:
         views = _readers(bound, None if id == UNKNOWN else name)
         for entry in catalog.quarantine.page(id, limit=limit):
-            found.append(SetAside(views, DAMAGED, {}, entry.reason, name, position=entry.position))
+            found.append(QuarantinedItem(views, DAMAGED, {}, entry.reason, name, position=entry.position))
     return found
 
 

@@ -131,7 +131,7 @@ class Shadow:
                         sides.bags(table, found, listed)
                     yield found
             found = StateFound("QUARANTINED", tuple(sorted(self._bound.plan.by_name)))
-            sides.records(self._bound.states[QUARANTINE], found, _Aside())
+            sides.records(self._bound.states[QUARANTINE], found, _Quarantine())
             yield found
 
 
@@ -149,7 +149,7 @@ class _Sides:
     own_epoch: int
     samples: int
 
-    def records(self, table: StateTable, found: StateFound, listed: _StateRows | _Aside) -> None:
+    def records(self, table: StateTable, found: StateFound, listed: _StateRows | _Quarantine) -> None:
         for keys, values in _pages(self.kept, table, self.kept_epoch):
             found.rows += len(keys)
             should = self.own.read(table, keys, self.own_epoch)
@@ -164,7 +164,7 @@ class _Sides:
     def _list(
         self,
         found: StateFound,
-        listed: _StateRows | _Aside,
+        listed: _StateRows | _Quarantine,
         kind: str,
         mask: pa.Array,
         keys: Bytes,
@@ -297,7 +297,7 @@ class _StateRows:
             return found | {"key": key.hex()}
 
 
-class _Aside:
+class _Quarantine:
     """Records of what is quarantined: when it came is not compared."""
 
     @staticmethod
@@ -306,11 +306,13 @@ class _Aside:
 
     def records(self, kind: str, keys: Bytes, shown: Bytes | None, expected: Bytes | None) -> Iterator[Oddity]:
         for number, key in enumerate(keys.to_pylist()):
-            parts = [None if values is None else _aside(values[number].as_py()) for values in (shown, expected)]
+            parts = [
+                None if values is None else _quarantine_record(values[number].as_py()) for values in (shown, expected)
+            ]
             yield Oddity(kind, {"key": key.hex()}, *parts)
 
 
-def _aside(value: bytes) -> dict[str, Any]:
+def _quarantine_record(value: bytes) -> dict[str, Any]:
     try:
         count, row = recorded(value)
     except (ValueError, TypeError, EverviewError):
@@ -319,4 +321,4 @@ def _aside(value: bytes) -> dict[str, Any]:
 
 
 def _without_time(value: bytes) -> bytes:
-    return repr(_aside(value)).encode()
+    return repr(_quarantine_record(value)).encode()

@@ -14,9 +14,9 @@ something however few they are: starting tasks, committing. So the time of an ep
     seconds = rest + (operations / numVS) · latency
 
 Its two numbers are fitted to the last epochs (:class:`Pace`), and ``rest`` is what an operation waits in
-addition to (2). Where epochs are all equally large the two cannot be told apart; then all of it is
-latency, which is the paper's case. Where all are small, all of it is ``rest``: by how little their times
-differ nobody can tell what an operation takes, least of all what a hundred thousand do. Where larger ones
+addition to (2). If all epochs are equally large the two cannot be distinguished; then all of it is
+latency, which is the paper's case. If all are small, all of it is ``rest``: their times differ too
+little to show what an operation takes, least of all what a hundred thousand do. If larger ones
 took no longer, all of it is ``rest``, too.
 
     >>> round(max_throughput(50, 0.0012))

@@ -22,7 +22,7 @@ from everview.store.encoding.keys import KeyCodec
 
 def canonical(column: pa.Array, kind: Type) -> pa.Array:
     """A column of this type in which values are equal only if they are the same."""
-    if not kind.has_lookalikes:
+    if not kind.different_values_compare_equal:
         return column
     if kind.is_scalar:
         codec = _codec(kind)

@@ -32,7 +32,7 @@ class Outcome:
     counts: Mapping[str, int]
     """How many changes every step emitted."""
     damaged: tuple[Damage, ...] = ()
-    set_aside: int = 0
+    quarantined: int = 0
     tally: Tally = field(default_factory=Tally)
     taken: Taken | None = None
     """When its work began; None: not measured."""
@@ -47,14 +47,6 @@ class Runner:
 
     def __post_init__(self) -> None:
         self.workshop = Workshop(self.bound)
-
-    def epoch(self, store: Store, begun: Begun) -> Outcome:
-        """Do the work of an epoch that has begun: read its slices, bring all state to it. The
-        commit is the caller's."""
-        clock = Clock()
-        with clock("read log"):
-            batches, damaged = self.read(store, begun)
-        return replace(self.take(store, begun, batches, clock=clock), damaged=damaged)
 
     def take(
         self,
@@ -73,9 +65,9 @@ class Runner:
         with clock("delta"):
             sources = sources_of(self.workshop, work, batches, rows)
         done = self.run(work, sources, keep=False, clock=clock)
-        set_aside = work.quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier)
+        quarantined = work.quarantine.write(states, self.bound.states[QUARANTINE], begun.frontier)
         tally = replace(done.tally, rows=sum(map(len, rows.values())), changes=sum(map(len, sources.values())))
-        return replace(done, set_aside=set_aside, tally=tally)
+        return replace(done, quarantined=quarantined, tally=tally)
 
     def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch], *, undo: bool = False) -> Outcome:
         """What the log entries would change in every view: computed, and nothing written. With
@@ -88,16 +80,6 @@ class Runner:
         work = self.work(states)
         sources = sources_of(self.workshop, work, batches, {})
         return self.run(work, {name: _undone(found) if undo else found for name, found in sources.items()}, keep=keep)
-
-    def read(self, store: Store, begun: Begun) -> tuple[list[LogBatch], tuple[Damage, ...]]:
-        """The log entries of an epoch."""
-        batches: list[LogBatch] = []
-        damaged: list[Damage] = []
-        for piece in begun.start.slices_to(begun.frontier):
-            content = store.log.read(piece, list(self.bound.tables.values()))
-            batches += content.batches
-            damaged += content.damaged
-        return batches, tuple(damaged)
 
     def work(self, states: States) -> Work:
         return Work(self.bound, states, QuarantineChanges(self.bound.plan))

@@ -22,7 +22,7 @@ from everview.sql.positions import offset_of
 
 _WRITTEN = (
     "a stored row holds what was written",
-    "compute it in a view; to tell rows apart by a number, leave the primary key out",
+    "compute it in a view; to number the rows, leave the primary key out",
 )
 
 # Class of sqlglot → the word it begins with, why it is refused, and what to do instead.

@@ -1,7 +1,7 @@
 """What Everview asks of a store, as Protocols.
 
 A store is base tables with a transaction log, and versioned state tables
-with epochs; whoever fulfils these Protocols and passes ``tests/adapters`` is a store.
+with epochs; a class that fulfils these Protocols and passes ``tests/adapters`` is a store.
 
 Bytes cross the contracts in columns: keys and values are Arrow ``large_binary`` arrays,
 log entries are Arrow tables. Keys are the order-preserving encodings of ``store.keys``,
@@ -45,7 +45,7 @@ Row = dict[str, object]
 @dataclass(frozen=True)
 class Table:
     """A base table. ``stamp`` is the catalog's document of it: a store with transactions
-    compares it inside every write, so that nobody writes under a definition that is gone."""
+    compares it inside every write, so that no client writes under a definition that is gone."""
 
     id: int
     name: str
@@ -84,7 +84,7 @@ class LogBatch:
     - without: ``__set_<column>`` bool for every value column, true where the put named
       it; a column that was not named is null above and keeps its stored value.
 
-    Where every replica logs every write, in any order and perhaps several times, entries tell
+    Where every replica logs every write, in any order and perhaps several times, entries carry
     times instead of an order (int64, larger is later; ``__seq`` and ``__incarnation`` are not
     looked at), in one of two forms:
 
@@ -96,7 +96,7 @@ class LogBatch:
 
     One of ``__time_<column>``, ``__marked`` and ``__gone`` beside ``__time`` is taken instead of
     it. How entries are merged is said in ``operators.last_write``. Rows of a snapshot of such a
-    table tell the same columns.
+    table carry the same columns.
     """
 
     table: Table
@@ -130,7 +130,7 @@ class LogGuarantees:
     atomic_batches: bool
     per_key_order: bool
     """The writes of a key are in the order (incarnation, sequence). Without it, or with
-    duplicates, entries tell times."""
+    duplicates, entries carry times."""
     duplicates: bool
     """A write may stand in the logs more than once."""
     retention: str
@@ -436,7 +436,7 @@ class ViewStore(StateReader, Protocol):
 
         Views that share a table have a prefix each, and one is dropped while the others are
         written. A drop belongs to no epoch. It is called when the last epoch whose plan has
-        the prefix is committed, and nobody writes there again: a task that slept since is
+        the prefix is committed, and no process writes there again: a task that slept since is
         refused, for its epoch is closed (the store makes sure of that before it removes
         anything). Work is done in bounded transactions; a drop that was interrupted is
         called again."""
@@ -496,7 +496,7 @@ class Store(Protocol):
         seconds (None: waits for ever)."""
 
     def holder(self, name: str) -> str | None:
-        """Who holds a lease, as far as it is known; None where nobody does. Asking disturbs nobody."""
+        """The process that holds a lease, as far as it is known; None if no process does. Asking disturbs no one."""
 
     def sync(self) -> None:
         """Return when everything acknowledged so far is durable."""

@@ -1,15 +1,15 @@
 """One open store per place and process.
 
-Whoever works inside somebody else's process (a Spark worker, a Spark source)
+Code that runs inside another program's process (a Spark worker, a Spark source)
 asks here for the store and gets the one that this very process opened, never one that a
 parent process had open when it forked.
 
-A worker's stores stay open as long as the process: its next task will want them again. Where a store was
-removed meanwhile, and perhaps another made in its place, the next task gets what is there now.
+A worker's stores stay open as long as the process: its next task will use them again. If a store was
+removed meanwhile, and perhaps replaced by another, the next task opens the new one.
 
 The processes of one Spark application may be on several machines. An embedded store is files that its
 processes map into their memory, so all of them must be on the machine of the one who sends them there. A
-directory that is mounted from another machine looks the same, and would be ruined: hence :func:`machine`.
+directory that is mounted from another machine looks the same, and would be damaged: hence :func:`machine`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def open_store(place: str) -> Store:
 
 
 def machine() -> str:
-    """What tells this machine from others; containers of one machine are on the same."""
+    """The identity of this machine; containers of one machine are on the same."""
     return boot_id()
 
 

@@ -1,6 +1,6 @@
 """Row ids: the hidden keys of tables that have none.
 
-An id is a UUID of version 7, made by whoever inserts the row: the time in
+An id is a UUID of version 7, made by the process that inserts the row: the time in
 milliseconds, then random bits in which the rows of a batch count upwards.
 
 ::
@@ -11,12 +11,12 @@ milliseconds, then random bits in which the rows of a batch count upwards.
 
 Why not a counter: that would be one place where all writers of all processes meet, in a
 transaction of its own on stores that have no counters. An id that is made where the row comes
-from needs nobody, and a batch that is sent again writes the same rows, not new ones.
+from needs no other process, and a batch that is sent again writes the same rows, not new ones.
 
 Why no collisions: processes that insert in the same millisecond start at one of 2**73 places.
 Inside a process ids only ever rise, also where the clock stands still or goes back, so rows are
 scanned in the order in which one process inserted them, and a table grows at its end. A forked
-process starts anew.
+process starts again.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from everview.catalog import Catalog, GroupKind, ViewDefinition, ViewStatus
 from everview.errors import EverviewError
 from everview.maintain.builds import Build, builds_of
 from everview.maintain.plans import Plans
-from everview.maintain.quarantined import SetAside, set_aside
+from everview.maintain.quarantined import QuarantinedItem, quarantined_items
 from everview.store.contract import Commit, Store
 
-SET_ASIDE = 1000
+QUARANTINED = 1000
 """Of what is quarantined, so many of each kind are watched."""
 FIRST = 3
 """So many of them are described in words."""
@@ -57,15 +57,15 @@ class Watch:
         self._lived = self._live()
         self._looked: dict[str, int] = {}
         """Of each group the epoch after which it was last seen what is quarantined."""
-        self._aside: set[tuple[object, ...]] = set()
-        for _ in self._set_aside():
+        self._seen: set[tuple[object, ...]] = set()
+        for _ in self._quarantined():
             pass
 
     def look(self) -> Iterator[Event]:
         """What has happened since the last look."""
         yield from self._built()
         yield from self._epochs()
-        yield from self._set_aside()
+        yield from self._quarantined()
 
     # -------------------------------------------------------------- epochs
 
@@ -147,33 +147,33 @@ class Watch:
 
     # -------------------------------------------------------------- what is quarantined
 
-    def _set_aside(self) -> Iterator[Event]:
+    def _quarantined(self) -> Iterator[Event]:
         for group in self._groups():
             epoch = self._store.views.committed(group).epoch
             if self._looked.get(group) == epoch:
                 continue
             self._looked[group] = epoch
             with self._store.snapshot() as snapshot:
-                found = set_aside(self._catalog, self._plans, group, snapshot, SET_ASIDE)
-            new = [one for one in found if (group, *_which(one)) not in self._aside]
-            self._aside = {one for one in self._aside if one[0] != group} | {(group, *_which(one)) for one in found}
+                found = quarantined_items(self._catalog, self._plans, group, snapshot, QUARANTINED)
+            new = [one for one in found if (group, *_which(one)) not in self._seen]
+            self._seen = {one for one in self._seen if one[0] != group} | {(group, *_which(one)) for one in found}
             if new:
                 more = f"; and {len(new) - FIRST:,} more" if len(new) > FIRST else ""
-                text = f"quarantined: {'; '.join(map(_told, new[:FIRST]))}{more}"
+                text = f"quarantined: {'; '.join(map(_described, new[:FIRST]))}{more}"
                 yield Event("quarantined", text, tuple(map(_recorded, new)), wrong=True)
 
 
-def _which(one: SetAside) -> tuple[object, ...]:
+def _which(one: QuarantinedItem) -> tuple[object, ...]:
     return one.what, one.construct, tuple(one.values.items()), one.position
 
 
-def _told(one: SetAside) -> str:
+def _described(one: QuarantinedItem) -> str:
     values = ", ".join(f"{name} {value}" for name, value in one.values.items())
     place = values or str(one.position or "")
     return f"{one.what} {place} of {', '.join(one.views) or one.construct}: {one.reason}"
 
 
-def _recorded(one: SetAside) -> Record:
+def _recorded(one: QuarantinedItem) -> Record:
     return {
         "views": list(one.views),
         "what": one.what,

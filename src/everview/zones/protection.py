@@ -10,7 +10,7 @@ What Spark does by default, and what is set here for a master of this machine:
 | driver and block manager | listen on the machine's address, serve everybody | loopback, a secret per session |
 | blocks of rows on disk (shuffles, broadcasts) | readable by all users | private directory, encrypted |
 | sockets of Python workers | in the shared temporary directory | in the private directory |
-| Python's end of Py4J | on loopback, serves everybody | asks for the secret (:mod:`everview.zones.callbacks`) |
+| Python's end of Py4J | on loopback, serves everybody | asks for the secret (:func:`require_secret`) |
 | Java's counters (hsperfdata) | in the shared temporary directory | off |
 
 The secret reaches Java through Py4J's connection, which has a secret of its own. Settings that are given to a new
@@ -231,10 +231,10 @@ def require_secret() -> None:
         return
     gateway.callback_server_parameters.auth_token = secret
     java_gateway.ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-    _tell_java(gateway, secret)
+    _pass_to_java(gateway, secret)
 
 
-def _tell_java(gateway: Any, secret: str) -> None:
+def _pass_to_java(gateway: Any, secret: str) -> None:
     java = gateway.jvm
     server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
     unit = java.java.util.concurrent.TimeUnit.SECONDS

@@ -32,10 +32,10 @@ class TaskReport:
     damaged: tuple[Damage, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    set_aside: RecordedChanges = field(default_factory=dict)
-    """What has no value: :meth:`everview.operators.quarantine_records.Quarantine.told`."""
+    quarantined: RecordedChanges = field(default_factory=dict)
+    """Quarantined rows: :meth:`everview.operators.quarantine_records.QuarantineChanges.to_json`."""
     updates: list[list[Any]] = field(default_factory=list)
-    """Of views: :meth:`everview.operators.tally.Updates.told`."""
+    """Of views: :meth:`everview.operators.tally.Updates.to_json`."""
     spans: tuple[tuple[int, Span], ...] = ()
     """The stage that the task was of, and when it began and ended."""
     pieces: tuple[int, ...] = ()
@@ -48,7 +48,7 @@ class TaskReport:
                 "damaged": [[str(d.position), d.table, d.reason] for d in self.damaged],
                 "counts": self.counts,
                 "seconds": self.seconds,
-                "quarantined": self.set_aside,
+                "quarantined": self.quarantined,
                 "updates": self.updates,
                 "spans": [[stage, span.tasks, span.began, span.ended] for stage, span in self.spans],
                 "pieces": self.pieces,

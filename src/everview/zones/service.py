@@ -27,10 +27,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from everview.catalog import Catalog, GroupKind, ViewStatus
+from everview.catalog import Catalog
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError, InternalError, LeaseTakenError, StoreError
-from everview.maintain.coordination import ask
+from everview.maintain.coordination import all_reflect, ask_lazy_groups
 from everview.maintain.local_pipeline import LocalPipeline, RunningPipeline
 from everview.maintain.maintainer import LEASE
 from everview.scratch import sweep
@@ -65,14 +65,14 @@ class Service:
 
     With ``local`` a thread of this process does it, else Spark: with ``master``, ``servers`` and
     ``checkpoint``. ``operations`` is the most log entries of an epoch; None: as many as suits either.
-    ``wait`` is how many seconds to wait for the process that maintains the store now; None: for ever. With
+    ``wait`` is how many seconds to wait for the process that maintains the store now; None: forever. With
     ``once`` it ends when the views reflect what was written before it started.
     """
 
     def __init__(
         self,
         place: str | Path,
-        tell: Callable[[Event], None],
+        report: Callable[[Event], None],
         *,
         local: bool = False,
         master: str | None = None,
@@ -83,7 +83,7 @@ class Service:
         once: bool = False,
     ) -> None:
         self._place = str(Path(place).absolute())
-        self._tell = tell
+        self._report = report
         self._local = local
         self._master = master
         self._servers = servers
@@ -119,10 +119,10 @@ class Service:
             with self._held, closing(open_store(self._place)) as store:
                 ended = self._run(store)
         except EverviewError as error:
-            self._tell(failed(error))
+            self._report(failed(error))
             return Ended.FAILED
         if ended is Ended.CLEAN:
-            self._tell(Event("stopped", "stopped: nothing is under way", ({"why": self._why or "done"},)))
+            self._report(Event("stopped", "stopped: nothing is under way", ({"why": self._why or "done"},)))
         return ended
 
     def _run(self, store: Store) -> Ended:
@@ -144,7 +144,7 @@ class Service:
                     raise
                 pause = AGAIN[min(failures, len(AGAIN) - 1)]
                 failures += 1
-                self._tell(failed(error, pause))
+                self._report(failed(error, pause))
                 self._over_in(pause)
         return Ended.FAILED if failures else Ended.CLEAN
 
@@ -162,12 +162,12 @@ class Service:
                     f"{self._place} is maintained by {holder}",
                     hint="stop it first, or wait until it is gone: with --wait forever this one takes over then",
                 )
-                self._tell(failed(error))
+                self._report(failed(error))
                 return Ended.TAKEN
             if holder != announced:
                 announced = holder
                 text = f"{self._place} is maintained by {holder}: waiting until it is gone"
-                self._tell(Event("waiting", text, ({"store": self._place, "holder": holder},)))
+                self._report(Event("waiting", text, ({"store": self._place, "holder": holder},)))
                 if self._stands_by:
                     self._warm()
             self._over_in(BEAT)
@@ -179,7 +179,7 @@ class Service:
         watch = Watch(store, catalog)
         running = self._running()
         with running:
-            self._tell(self._started(catalog))
+            self._report(self._started(catalog))
             goal = _asked(store, catalog) if self._once else None
             looked = time.monotonic()
             while not self._over_in(BEAT):
@@ -187,16 +187,16 @@ class Service:
                 if time.monotonic() - looked >= LOOK:
                     looked = time.monotonic()
                     self._see(watch)
-                if goal is not None and _reached(store, catalog, goal):
+                if goal is not None and all_reflect(store, catalog, goal):
                     break
             if self.stopping:
                 text = f"stopping ({self._why}): what is under way is finished first"
-                self._tell(Event("stopping", text, ({"why": self._why},)))
+                self._report(Event("stopping", text, ({"why": self._why},)))
         self._see(watch)
 
     def _see(self, watch: Watch) -> None:
         for event in watch.look():
-            self._tell(event)
+            self._report(event)
 
     def _running(self) -> RunningPipeline:
         if self._local:
@@ -232,8 +232,8 @@ class Service:
 
     @property
     def _stands_by(self) -> bool:
-        """Whether Spark is started while another one maintains the store, so that the turn is taken at once: where
-        this one waits for as long as it takes, and Spark is of this process. On a cluster it would keep cores."""
+        """Whether Spark is started while another one maintains the store, so that the turn is taken at once: if
+        this one waits forever and Spark runs in this process. On a cluster it would keep cores."""
         return self._ends is None and not self._local and (self._master or "local").startswith("local")
 
     def _warm(self) -> None:
@@ -245,7 +245,7 @@ class Service:
             with suppress(EverviewError):  # what fails here fails again when it matters, and is reported then
                 rehearse(spark)
             text = "standing by: Spark has started, and this one takes over as soon as the other is gone"
-            self._tell(Event("ready", text, ({"store": self._place, "process": os.getpid()},)))
+            self._report(Event("ready", text, ({"store": self._place, "process": os.getpid()},)))
 
     def _started(self, catalog: Catalog) -> Event:
         found: dict[str, list[str]] = {}
@@ -298,15 +298,5 @@ def _committed(store: Store, catalog: Catalog) -> int:
 def _asked(store: Store, catalog: Catalog) -> Frontier:
     """Where the logs end now; lazy groups are asked to go there."""
     goal = store.log.latest()
-    maintained = {one.group for one in catalog.definitions().maintained()}
-    for group in catalog.groups():
-        if group.kind is GroupKind.LAZY and group.name in maintained:
-            ask(store, group.name, goal)
+    ask_lazy_groups(store, catalog, goal)
     return goal
-
-
-def _reached(store: Store, catalog: Catalog, goal: Frontier) -> bool:
-    found = catalog.definitions().maintained()
-    return all(one.status is ViewStatus.LIVE for one in found) and all(
-        goal <= store.views.committed(group).frontier for group in {one.group for one in found}
-    )

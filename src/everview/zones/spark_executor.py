@@ -90,7 +90,7 @@ class SparkExecutor:
         bound = self.plans.load(task.plan)
         quarantine = QuarantineChanges(bound.plan)
         for report in reports:
-            quarantine.merge(report.set_aside)
+            quarantine.merge(report.quarantined)
         states = Written(self.store.views, begun.epoch)
         return quarantine.write(states, bound.states[QUARANTINE], begun.frontier)
 

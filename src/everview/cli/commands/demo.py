@@ -68,7 +68,7 @@ def demo(
 
 
 def _shown(place: Path, seconds: float, seed: int, ending: Ending) -> bool:
-    from everview.cli.demo.outcome import further, told
+    from everview.cli.demo.outcome import further, summary
     from everview.cli.demo.screen import Screen
     from everview.cli.demo.story import Story
 
@@ -76,7 +76,7 @@ def _shown(place: Path, seconds: float, seed: int, ending: Ending) -> bool:
     with screen:
         outcome = Story(place, seconds, seed, screen, ending).play()
     screen.say("")
-    for line in told(outcome):
+    for line in summary(outcome):
         screen.say(line)
     if outcome.right:
         screen.say("every row is right", "bold green")

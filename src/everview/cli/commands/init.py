@@ -21,7 +21,7 @@ def init(
     nodes: Annotated[int, typer.Option(min=1, max=1024, help="Logs that writes are spread over.")] = NODES,
     shards: Annotated[int, typer.Option(min=1, max=64, help="Files that views are spread over.")] = SHARDS,
     before_images: Annotated[
-        bool, typer.Option(help="Logs tell what writes found; subscriptions need it, and views are cheaper.")
+        bool, typer.Option(help="Logs have before-images: subscriptions need them, and views are cheaper.")
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="What was made as JSON.")] = False,
 ) -> None:

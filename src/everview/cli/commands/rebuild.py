@@ -1,7 +1,7 @@
-"""``everview rebuild``: build views anew.
+"""``everview rebuild``: rebuild views.
 
-What a view shows, and all state below it, is made again from the base tables, by whoever
-maintains the store, while the old rows are read.
+The maintainer rebuilds the rows of a view, and all state below it, from the base tables,
+while the old rows are read.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def rebuild(
         float | None, typer.Option(min=0, metavar="SECONDS", help="How long to wait.", show_default="until it is done")
     ] = None,
 ) -> None:
-    """Repair views: build them anew from the base tables, with all that their maintenance remembers.
+    """Repair views: rebuild them from the base tables, with all state of their maintenance.
 
-    Whoever maintains the store does it, beside everything else; where nobody does, this command does. Readers
-    see the old rows until the new ones take their place.
+    The maintainer of the store does it, beside its other work; if no process maintains the store, this command
+    does. Readers see the old rows until the new ones replace them.
 
     Ends with 0 when it is done, 1 when it failed or took too long.
 
     [dim]Example:[/dim] everview rebuild ./shop --wrong
     """
     if bool(views) + everything + wrong != 1:
-        raise typer.BadParameter("name views, or say --all or --wrong")
+        raise typer.BadParameter("name views, or give --all or --wrong")
     from everview.client.database import open as open_database
 
     with open_database(path, create=False) as db:

@@ -1,6 +1,6 @@
 """``everview run``: maintain a store as a service.
 
-It maintains the views until a signal comes, and then ends between two epochs.
+It maintains the views until it receives a signal, and then ends between two epochs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run(
     wait: Annotated[
         str,
         typer.Option(
-            metavar="SECONDS|forever", help="How long to wait for whoever maintains the store now, to take over then."
+            metavar="SECONDS|forever", help="How long to wait for the current maintainer to end, before taking over."
         ),
     ] = "0",
     local: Annotated[bool, typer.Option("--local", help="Without Spark, in this process.")] = False,
@@ -60,9 +60,10 @@ def run(
 ) -> None:
     """Keep the views of a store up to date, until SIGTERM or Ctrl-C.
 
-    The epoch under way is finished then; a second signal gives it up at once, and whoever comes next finishes it.
+    The epoch under way is finished then; a second signal ends the command at once, and the next maintainer finishes
+    the epoch.
 
-    Ends with 0 when it was told to, 1 when it failed, 2 when the command is wrong, 75 when another one runs.
+    Ends with 0 after a signal, 1 when it failed, 2 when the command is wrong, 75 when another one runs.
 
     [dim]Example:[/dim] everview run ./shop --servers 4 --wait forever
     """
@@ -75,7 +76,7 @@ def run(
 
     service = Service(
         path,
-        _tell_json if as_json else _tell,
+        _print_record if as_json else _print_event,
         local=local,
         master=master,
         servers=servers or SERVERS,
@@ -101,13 +102,13 @@ def _patience(text: str) -> float | None:
     return seconds
 
 
-def _tell(event: Event) -> None:
+def _print_event(event: Event) -> None:
     out = console(sys.stderr if event.wrong else sys.stdout)
     out.print(f"{time.strftime('%H:%M:%S')}  {event.text}", style="red" if event.wrong else None)
     out.file.flush()
 
 
-def _tell_json(event: Event) -> None:
+def _print_record(event: Event) -> None:
     now = round(time.time(), 3)
     for record in event.records:
         print(json.dumps({"time": now, "event": event.name, **record}), flush=True)
@@ -119,7 +120,7 @@ def _ended_by_signals(service: Service) -> Iterator[None]:
 
     def ended(number: int, frame: FrameType | None) -> None:
         if service.stopping:
-            os.write(2, b"given up at once: whoever comes next finishes what was under way\n")
+            os.write(2, b"ended at once: the next maintainer finishes the epoch under way\n")
             os._exit(128 + number)
         service.stop(signal.Signals(number).name)
 

@@ -1,6 +1,6 @@
 """``everview status``: how the views of a store are.
 
-What ``db.status()`` tells, as tables for people, as a screen that follows it, or as JSON.
+The result of ``db.status()`` as tables for people, as a screen that follows it, or as JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def status(
     path: Annotated[Path, typer.Argument(help="The directory of the store.", show_default=False)],
-    watch: Annotated[bool, typer.Option("--watch", help="Show it anew each second, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Update it each second, until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
     """Show how far all views are, what is being built, and who maintains them.
@@ -58,14 +58,14 @@ def status(
 def tables(found: Status) -> list[Table]:
     """The status as tables; some may be empty."""
     groups = _table("group", "kind", "epoch", "behind", "since")
-    views = _table("view", "kind", "group", "state", "set aside")
+    views = _table("view", "kind", "group", "state", "quarantined")
     for group in found.groups:
         behind = f"{group.lag:,} operations" if group.lag else "up to date"
         since = f"{group.behind:.1f} s" if group.lag else ""
         groups.add_row(group.name, group.kind, f"{group.epoch:,}", behind, since)
         for view in group.views:
             views.add_row(
-                view.name, view.kind, group.name, view.status, f"{view.set_aside:,}" if view.set_aside else ""
+                view.name, view.kind, group.name, view.status, f"{view.quarantined:,}" if view.quarantined else ""
             )
     builds = _table("building", "for", "now", "tables", "to follow")
     for build in found.builds:
@@ -85,5 +85,5 @@ def _table(*columns: str) -> Table:
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        table.add_column(column, justify="right" if column in ("epoch", "rows", "set aside") else "left")
+        table.add_column(column, justify="right" if column in ("epoch", "rows", "quarantined") else "left")
     return table

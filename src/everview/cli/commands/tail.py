@@ -79,7 +79,7 @@ class Printing:
         self._as_json = as_json
         self._left = limit
         self._token = token
-        self._told: str | None = None
+        self._printed: str | None = None
         """The token that was printed last."""
 
     @property
@@ -103,19 +103,19 @@ class Printing:
         if len(rows) == len(every):
             self._token = change.token
             if self._as_json and rows:
-                self._tell()
+                self._print_token()
         sys.stdout.flush()
 
-    def _tell(self) -> None:
-        self._told = self._token
+    def _print_token(self) -> None:
+        self._printed = self._token
         print(json.dumps({"token": self._token}), flush=True)
 
     def end(self) -> None:
         """Say where to go on; where not even the first rows were printed whole, there is nowhere."""
-        if self._token is None or self._token == self._told:
+        if self._token is None or self._token == self._printed:
             return
         if self._as_json:
-            self._tell()
+            self._print_token()
         else:
             console(sys.stderr).print(f"go on with --since {self._token}", style="dim")
 
@@ -124,11 +124,11 @@ class Printing:
 def _waiting() -> Iterator[Callable[[Callable[[], ViewChange | None]], ViewChange | None]]:
     """Gives what waits for a change, or for a signal. One that comes while an epoch is printed takes
     effect after it."""
-    told = waits = False
+    ended = waits = False
 
     def end(number: int, frame: FrameType | None) -> None:
-        nonlocal told
-        told = True
+        nonlocal ended
+        ended = True
         if waits:
             raise KeyboardInterrupt
 
@@ -136,7 +136,7 @@ def _waiting() -> Iterator[Callable[[Callable[[], ViewChange | None]], ViewChang
         nonlocal waits
         waits = True
         try:
-            return None if told else take()
+            return None if ended else take()
         except KeyboardInterrupt:
             return None
         finally:

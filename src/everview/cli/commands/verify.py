@@ -27,7 +27,7 @@ def verify(
     path: Annotated[Path, typer.Argument(help="The directory of the store.", show_default=False)],
     views: Annotated[list[str] | None, typer.Argument(help="Views and indexes by name.", show_default="all")] = None,
     state: Annotated[
-        bool, typer.Option("--state", help="Also compare what maintenance remembers with the same built anew.")
+        bool, typer.Option("--state", help="Also compare the state of maintenance with the same state rebuilt.")
     ] = False,
     spark: Annotated[bool, typer.Option("--spark", help="On Spark: tables in parts, views side by side.")] = False,
     master: Annotated[
@@ -36,7 +36,7 @@ def verify(
     samples: Annotated[int, typer.Option(min=0, help="Rows of each kind that are named for each view.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON.")] = False,
 ) -> None:
-    """Recompute views from the base tables, and tell missing, extra and differing rows.
+    """Recompute views from the base tables, and print missing, extra and differing rows.
 
     Views are maintained and rows are written meanwhile; each group is judged at one frontier.
 

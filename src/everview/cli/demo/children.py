@@ -1,11 +1,11 @@
 """Processes of the demonstration that leave nothing behind.
 
 A child is started in a session of its own, all that it starts stays in that session, and a
-child is gone when nobody of the session is left.
+child is gone when no process of the session is left.
 
 A pipeline is a Python process, a Java process that it starts, and Python processes which that starts. A
-SIGKILL that hits the first one leaves the others, which find out by themselves and end within moments.
-Whoever has not by then is killed.
+SIGKILL that hits the first one leaves the others, which notice it and end within moments.
+Those that have not ended by then are killed.
 """
 
 from __future__ import annotations

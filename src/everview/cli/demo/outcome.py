@@ -18,7 +18,7 @@ from everview.client.database import Database
 STORE = "store"
 """The store's name in the directory of the demonstration."""
 FIRST = 5
-"""Differences of a view that are told."""
+"""Differences of a view that are printed."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def proven(report: Report) -> bool:
     return bool(report.views) and all(view.verdict is Verdict.RIGHT for view in report.views)
 
 
-def told(outcome: DemoOutcome) -> Iterator[str]:
+def summary(outcome: DemoOutcome) -> Iterator[str]:
     """The outcome in words."""
     crash = outcome.crash
     rows = sum(view.rows for view in outcome.report.views)

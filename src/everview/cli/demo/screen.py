@@ -1,7 +1,7 @@
 """How the demonstration is shown.
 
-What has happened is told in lines that stay, and how the views are now in a table that a
-terminal shows anew twice a second; where there is no terminal, it is a line every few seconds.
+Events are lines that stay. The state of the views is a table that a terminal updates twice
+a second; without a terminal it is a line every few seconds.
 """
 
 from __future__ import annotations

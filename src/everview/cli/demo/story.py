@@ -71,7 +71,7 @@ class Story:
             self._live("the shop is open", self._seconds / 3, started + SETTLED)
             crash = self._crash()
             self._live("the shop is open", self._seconds, 0)
-            self._screen.say("the shop closes: the writer is told to stop, and what it wrote is awaited")
+            self._screen.say("the shop closes: the writer stops, and its last writes are maintained")
             self._finish("writer")
             end = db.store.log.latest()
             self._until("what was written last is awaited", lambda: self._shows(end))

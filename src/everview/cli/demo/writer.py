@@ -1,7 +1,7 @@
 """The writer of the demonstration: ``python -m everview.cli.demo.writer <store> <seed>``.
 
-It writes batch after batch until its standard input is closed, which also happens when whoever
-started it is gone.
+It writes batch after batch until its standard input is closed, which also happens when its
+parent process is gone.
 """
 
 from __future__ import annotations

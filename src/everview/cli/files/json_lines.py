@@ -58,7 +58,7 @@ class JsonRows:
             return guessed([row.get(name) for _, row in self._sample])
         except ValueError as error:
             raise DefinitionError(
-                f"{self._bytes.name} does not tell a type for column {name}",
+                f"{self._bytes.name} has no type for column {name}",
                 detail=str(error),
                 hint="CREATE TABLE first to choose the types of the columns",
             ) from None

@@ -43,7 +43,7 @@ def create_together(context: SessionContext, statements: Sequence[CreateMaterial
     def work(draft: Draft) -> list[_Created]:
         nonlocal at
         found: list[_Created] = []
-        for at, statement in enumerate(statements):  # noqa: B007 (told to the handler below)
+        for at, statement in enumerate(statements):  # noqa: B007 (used by the handler below)
             found.append(_create(context, draft, statement))
         at = len(statements)
         return found

@@ -112,10 +112,12 @@ def rows_by(
 
 def bag_key(below: Stream, key: Sequence[Expr]) -> tuple[KeyPart, ...]:
     """The key of bags of rows. Rows get the values of their key's columns back from it, except
-    those of types in which equal values may look different (0.0 and -0.0, 1 month and 30 days):
+    those of types in which different values compare equal (0.0 and -0.0, 1 month and 30 days):
     these are in the rows as well, so their part of the key has a name of its own."""
     return tuple(
-        replace(part, name=f"{part.name}#1") if part.type.has_lookalikes and part.name == column.name else part
+        replace(part, name=f"{part.name}#1")
+        if part.type.different_values_compare_equal and part.name == column.name
+        else part
         for part, column in zip(below.key_parts(key), map(below.field_of, key), strict=True)
     )
 

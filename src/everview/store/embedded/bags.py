@@ -34,9 +34,8 @@ import pyarrow as pa
 from everview.errors import DamagedEntryError, InputError
 from everview.store.contract import BagEnds, BagRows, StateTable
 from everview.store.embedded.bag_cuts import Content, Pieces, Touched, cut_bag
-from everview.store.embedded.bag_entries import Alphabet, entries_of, in_one_alphabet
+from everview.store.embedded.bag_entries import Alphabet, Sums, add_up, entries_of, in_one_alphabet, merge
 from everview.store.embedded.bag_regions import ChunkChain, NumberedBags, Regions, find_regions
-from everview.store.embedded.bag_sums import Sums, add_up, merge
 from everview.store.embedded.chunks import decode, encode
 from everview.store.embedded.environment import KEY_LIMIT
 from everview.store.embedded.epoch_records import require_kept

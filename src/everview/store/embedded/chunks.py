@@ -6,7 +6,7 @@ found and placed by arithmetic.
 ::
 
     header      bits 0-7 flags, 8-15 width, 32-63 number of entries n
-    width 1-8   n words: the entries' codes (see entries.py)
+    width 1-8   n words: the entries' codes (see bag_entries.py)
     width 0     ⌈n/2⌉ words: where each entry ends, as u32, counted from the first one's start
     COUNTED     n words: how often each entry stands there (without the flag: once)
     width 0     the entries' bytes, filled up to whole words

@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from everview.store.contract import StateTable
 from everview.store.embedded.bag_regions import FRAME
 from everview.store.embedded.environment import KEY_LIMIT, Transaction
-from everview.store.embedded.records import BOUNDED, space_of
+from everview.store.embedded.records import space_of
 from everview.store.embedded.snapshots import StoreFiles
+from everview.store.embedded.tombstones import BOUNDED
 
 if TYPE_CHECKING:
     import lmdb

@@ -17,7 +17,7 @@ sync may be on disk, the meta page perhaps without the pages it points to. So:
 - **Every process that writes holds pins at or before the durable point.** While any such
   pin stands, LMDB does not reuse a page of the durable cut. A process without pins makes a
   durable point of its own before its first write. Pins of a killed process protect
-  nobody, and nobody needs them: each writer relies on its own.
+  no one, and no one needs them: each writer relies on its own.
 - After a reboot (the kernel's boot id differs from the one in ``durable``) the first
   process to open the store writes the saved meta pages back. All files return to the cut.
 
@@ -75,7 +75,9 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError as error:
         raise StoreError(
-            "this system does not tell one boot from the next", detail=str(error), hint="the embedded store needs Linux"
+            "this system has no boot id",
+            detail=str(error),
+            hint="the embedded store needs Linux",
         ) from error
 
 

@@ -15,7 +15,7 @@ Writers take turns by ``flock`` before they meet at LMDB's own mutex. That mutex
 death of its owner, but not of a waiter: one that was woken and killed before it ran takes the
 wake-up with it, and if the mutex was free for another writer to take at that moment, the next
 waiter sleeps until somebody else happens to wait. Waiting for a file lock has no such gap, and
-with one process at a time at the mutex nobody waits there. It costs a microsecond or two.
+with one process at a time at the mutex no process waits there. It costs a microsecond or two.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Environment:
         """Held by the thread that resizes the map. Always taken before the gate, so that who
         holds it may begin uncounted transactions, and may come back to resize once more."""
         self.around_resize: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
-        """Entered while the map is resized: whoever keeps uncounted transactions lets go of them."""
+        """Entered while the map is resized: readers that keep uncounted transactions end them."""
 
     @property
     def lmdb(self) -> File:
@@ -164,7 +164,7 @@ class Environment:
 
     def begin_read(self) -> Transaction:
         """A read transaction that the caller must hand to :meth:`end_read`, and then let go of: its slot in the
-        table of readers is free when nobody refers to it any more."""
+        table of readers is free when nothing refers to it any more."""
         while True:
             self._enter()
             try:
@@ -187,7 +187,7 @@ class Environment:
 
     def begin_after(self, error: Failure) -> Transaction:
         """A read transaction where the first attempt failed. If the table of readers is full, the slots of
-        processes that are dead, and of snapshots that nobody refers to any more, are freed first."""
+        processes that are dead, and of snapshots that nothing refers to any more, are freed first."""
         if isinstance(error, lmdb.ReadersFullError) and not self.gone:
             for free_slots in (self._env.reader_check, gc.collect):
                 free_slots()
@@ -249,7 +249,7 @@ class Environment:
             self._grow(full) if full else self._resize(0)
 
     def _require_there(self) -> None:
-        """Refuse a write that nobody would ever find. Asked for every write, it would cost a put a tenth of its
+        """Refuse a write that would be lost. Asked for every write, it would cost a put a tenth of its
         time; within an interval many writes share one answer."""
         now = monotonic()
         if now >= self._look_at:
@@ -312,7 +312,7 @@ class Environment:
 
     def _resize(self, size: int) -> None:
         """Give the map a new size (0: one that holds what another process wrote), alone in this process.
-        The gate stays closed until whoever let go of transactions has them back."""
+        The gate stays closed until readers have their transactions back."""
         with self.resize_turn:
             again = self._resizing
             if not again:

@@ -189,7 +189,7 @@ def committed_in(txn: Transaction, group: str) -> Commit:
 
 
 def begun_in(txn: Transaction, group: str) -> Begun | None:
-    """The epoch under way: whoever reads it resumes it."""
+    """The epoch under way: the process that reads it resumes it."""
     found = txn.get(b"EB" + group_name(group))
     if found is None:
         return None

@@ -125,7 +125,7 @@ def _inspect_base(base: Transaction, found: Inspection) -> Iterator[str]:
             yield from _inspect_block(key, value, ends)
             found.count("log blocks", 1)
         elif kind not in (layout.DOCUMENT, layout.TOPOLOGY, b"E", b"W"):
-            yield f"nobody writes entries like {key.hex()}"
+            yield f"no version of Everview writes entries like {key.hex()}"
     found.count("rows", rows.total())
     for table in sorted(rows.keys() | counts.keys()):
         if rows[table] != counts.get(table, 0):

@@ -12,7 +12,7 @@
 Key spaces of base.mdb, by their first byte::
 
     C <table>               number of rows
-    E …                     epochs (see epochs.py)
+    E …                     epochs (see epoch_records.py)
     L <node> <last seq>     a block of log entries (see blocks.py)
     M <name>                a document; "M" alone is their counter
     T                       topology: nodes, regions, trimmed frontier

@@ -17,11 +17,11 @@ from everview.errors import LeaseTakenError
 
 _POLL = 0.01
 _LOOKS = 4
-"""So often a lock is looked for before nobody holds it."""
+"""How often a lock is looked for before it counts as free."""
 
 
 def holder(directory: Path, name: str) -> str | None:
-    """Who holds a lease, as far as it is known; None where nobody does. Asking disturbs nobody."""
+    """The process that holds a lease, as far as it is known; None if no process does. Asking disturbs no one."""
     path = directory / f"{name}.lease"
     try:
         inode = str(path.stat().st_ino)

@@ -5,26 +5,18 @@ slice: one sorted run of gets, or one sorted run of puts in one transaction.
 
 A record's key in its shard is the table's id (four bytes, big-endian) and the key; the
 shard is the key's token modulo the number of shards. Table 0 does not exist; its space
-holds the fences (see epochs.py) and the index of tombstones::
-
-    00000000 T <group> 00 <epoch> <table> <digest>  ->  the keys of one write's tombstones
-
-The index is what a sweep reads, so it never looks for tombstones among the living. An
-entry names records that were tombstones when it was written; a record is removed only if
-it still is one, of that same epoch: a later epoch that wrote the key again has an index
-entry of its own if it left a tombstone. The digest makes the entry of a retried write the
-same entry.
+holds the fences (:mod:`~everview.store.embedded.epoch_records`) and the index of tombstones
+(:mod:`~everview.store.embedded.tombstones`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import struct
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import islice, pairwise, repeat
+from itertools import islice, repeat
 from typing import TypeAlias
 
 import numpy as np
@@ -34,9 +26,10 @@ import pyarrow.compute as pc
 from everview.errors import InputError, KeyTooLongError
 from everview.store.contract import Deletes, Puts, Records, StateTable
 from everview.store.embedded.bag_entries import narrow_width, to_codes
-from everview.store.embedded.environment import KEY_LIMIT, Environment, Transaction
-from everview.store.embedded.epoch_records import RESERVED, fence_in, group_name, require_kept, require_open
+from everview.store.embedded.environment import KEY_LIMIT, Transaction
+from everview.store.embedded.epoch_records import RESERVED, require_kept, require_open
 from everview.store.embedded.snapshots import StoreFiles
+from everview.store.embedded.tombstones import note_tombstones
 from everview.store.embedded.versions import ABSENT, Versions, encode, encode_one, value_as_of
 from everview.store.encoding.ragged import (
     BINARY,
@@ -60,15 +53,10 @@ Door: TypeAlias = Callable[[], AbstractContextManager[Transaction]]
 
 RECORD_KEY_LIMIT = KEY_LIMIT - len(RESERVED)
 
-BOUNDED = 10_000
-"""Records that one transaction of a sweep or a drop touches, and that one index entry names."""
-
 SCAN_BLOCK = 4096
 
 FEW = 32
 """Records up to which one after the other is faster than all in columns."""
-
-_INDEX = struct.Struct(">QI8s")
 
 
 def space_of(table: StateTable) -> bytes:
@@ -267,7 +255,7 @@ def _write_few(
     core: StoreFiles, doors: Sequence[Door], table: StateTable, epoch: int, puts: Puts, deletes: Deletes
 ) -> bool:
     """The same for a few records, one after the other; False where the keys are not to be written at all:
-    whoever writes many says why."""
+    the caller that writes many explains it."""
     keys: list[bytes | None] = [*puts.keys.to_pylist(), *deletes.keys.to_pylist()]
     plain = [key for key in keys if key is not None and len(key) <= RECORD_KEY_LIMIT]
     if len(set(plain)) < len(keys):
@@ -357,68 +345,10 @@ class _Write:
         with txn.cursor() as cursor:
             cursor.putmulti(zip(keys, records, strict=True))
         if dead.any():
-            self._index(txn, [keys[i] for i in np.flatnonzero(dead).tolist()])
+            note_tombstones(txn, self.table, self.epoch, [keys[i] for i in np.flatnonzero(dead).tolist()])
 
     def _left_behind(self, txn: Transaction, keys: list[bytes]) -> Mask:
         """Which of the keys, where nothing is to be, hold more than a tombstone: a failed
         attempt of this epoch wrote them."""
         found = Versions(list(map(txn.get, keys, repeat(ABSENT))), self.table.name)
         return ~found.as_of(self.epoch)[2]
-
-    def _index(self, txn: Transaction, keys: list[bytes]) -> None:
-        for first in range(0, len(keys), BOUNDED):
-            part = keys[first : first + BOUNDED]
-            packed = np.fromiter(map(len, part), "<u4", len(part)).tobytes() + b"".join(part)
-            digest = hashlib.blake2b(packed, digest_size=8).digest()
-            entry = _index_space(self.table.group) + _INDEX.pack(self.epoch, self.table.id, digest)
-            txn.put(entry, struct.pack("<I", len(part)) + packed)
-
-
-# ------------------------------------------------------------------ sweeping
-
-
-def _index_space(group: str) -> bytes:
-    return RESERVED + b"T" + group_name(group) + b"\0"
-
-
-def sweep_shard(core: StoreFiles, environment: Environment, group: str) -> int:
-    """Remove the tombstones of the group's committed epochs from one shard."""
-    space = _index_space(group)
-    removed = 0
-    while True:
-        with environment.read() as txn:
-            if _first_entry(txn, space, fence_in(txn, group)) is None:
-                return removed
-        removed += core.update(environment, lambda txn: _sweep(txn, space, fence_in(txn, group)))
-
-
-def _first_entry(txn: Transaction, space: bytes, fence: int) -> tuple[bytes, int, bytes] | None:
-    """The first index entry at or below the fence: its key, its epoch, its content."""
-    with txn.cursor() as cursor:
-        if not cursor.set_range(space) or not cursor.key().startswith(space):
-            return None
-        epoch = _INDEX.unpack(cursor.key()[len(space) :])[0]
-        return (cursor.key(), epoch, cursor.value()) if epoch <= fence else None
-
-
-def _sweep(txn: Transaction, space: bytes, fence: int) -> int:
-    removed = touched = 0
-    while touched < BOUNDED:
-        entry = _first_entry(txn, space, fence)
-        if entry is None:
-            break
-        name, epoch, packed = entry
-        keys = _unpack(packed)
-        found = Versions(list(map(txn.get, keys, repeat(ABSENT))), "tombstones")
-        dead = np.flatnonzero(found.tombstone & (found.epoch == epoch)).tolist()
-        removed += sum(map(txn.delete, [keys[i] for i in dead]))
-        txn.delete(name)
-        touched += len(keys) + 1
-    return removed
-
-
-def _unpack(packed: bytes) -> list[bytes]:
-    count = struct.unpack_from("<I", packed)[0]
-    ends = np.cumsum(np.frombuffer(packed, "<u4", count, 4)) + 4 + 4 * count
-    edges = [4 + 4 * count, *ends.tolist()]
-    return [packed[start:end] for start, end in pairwise(edges)]

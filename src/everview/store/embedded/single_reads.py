@@ -1,7 +1,7 @@
 """Reads of single records of state tables, by the shortest way there is.
 
-What a reader must know (the last committed epoch, and whether anything is defined
-anew) stands in the base file and is read in one transaction, the record and the fence in another.
+The base file holds what a reader must know (the last committed epoch, and whether a definition has changed): that
+is read in one transaction, the record and the fence in another.
 
 The two files may be read at different moments. If an epoch was committed in between, the shard's
 fence says so as soon as the version asked for may be gone; then both are read again.

@@ -136,7 +136,7 @@ class EmbeddedStore:
         return EmbeddedLease(self.directory, name, wait)
 
     def holder(self, name: str) -> str | None:
-        """Who holds a lease; None where nobody does."""
+        """The process that holds a lease; None if no process does."""
         return holder(self.directory, name)
 
     @property

@@ -10,7 +10,7 @@ Notes are kept in rings, the fine one for what is young and coarser ones behind 
     1      1 s                    4,096    an hour
     2      1 min                  4,096    three days
 
-Nothing is noted while nobody writes, so the first entry after a pause always has its own note.
+Nothing is noted while no process writes, so the first entry after a pause always has its own note.
 Keys in the base file::
 
     W <ring> # <slot>      the batch that is noted in this slot

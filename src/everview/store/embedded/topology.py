@@ -127,7 +127,7 @@ def last_sequence(transaction: Transaction, map_: Map, node: int) -> int:
 
 
 def log_end(transaction: Transaction, map_: Map, node: int) -> LogEnd:
-    """Where the node's log ends. A log that is empty counts its bytes anew: what matters is the
+    """Where the node's log ends. A log that is empty counts its bytes from zero again: what matters is the
     difference between blocks that are there."""
     cursor = last_block(transaction, node)
     if cursor is None:

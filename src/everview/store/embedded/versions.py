@@ -14,7 +14,7 @@ with neither::
     written           as of 5     as of 6     as of 7
     nothing           none        none        none
     (6, "b", "a")     "a"         "b"         "b"
-    (7, none, "b")    -           "b"         none      (epoch 6 is committed: nobody reads as of 5)
+    (7, none, "b")    -           "b"         none      (epoch 6 is committed: no process reads as of 5)
 """
 
 from __future__ import annotations

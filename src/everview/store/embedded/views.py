@@ -21,9 +21,10 @@ from everview.store.embedded.bags import add_to_bags, preview_bags, write_bags
 from everview.store.embedded.drops import drop_bags, drop_records
 from everview.store.embedded.environment import Transaction
 from everview.store.embedded.epoch_records import HISTORY, EmbeddedEpochs, committed_in
-from everview.store.embedded.records import Door, read_records, scan_records, sweep_shard, write_records
+from everview.store.embedded.records import Door, read_records, scan_records, write_records
 from everview.store.embedded.single_reads import lookup, read_one
 from everview.store.embedded.snapshots import StoreFiles, close_everywhere, open_everywhere
+from everview.store.embedded.tombstones import sweep_shard
 from everview.store.encoding.ragged import Bytes
 
 
@@ -69,8 +70,8 @@ class EmbeddedSnapshot(_Reads):
     def __init__(self, core: StoreFiles) -> None:
         self._core = core
         self._held: tuple[Transaction, ...] | None = None
-        """Of the base file, then of the shards. Nobody else keeps them: their slots in the tables of readers are
-        free at once when the snapshot is closed, whoever still refers to it."""
+        """Of the base file, then of the shards. Nothing else keeps them: their slots in the tables of readers are
+        free at once when the snapshot is closed, even if something still refers to it."""
         base, shards = open_everywhere(core)
         self._held = (base, *shards)
         super().__init__([self._door(1 + number) for number in range(len(shards))], self._door(0))

@@ -273,7 +273,7 @@ def list_array(sql: Type, counts: npt.NDArray[np.int64], items: pa.Array, nulls:
 
 
 def _fixed_size(sql: Type, items: pa.Array, nulls: Mask) -> pa.Array:
-    if nulls.any():  # a null has items too, which nobody reads
+    if nulls.any():  # a null has items too, which nothing reads
         there = np.repeat(~nulls, sql.length)
         items = items.take(pa.array(np.maximum(np.cumsum(there) - 1, 0), mask=~there))
     mask = pa.array(nulls) if nulls.any() else None

@@ -1,6 +1,6 @@
 """One component of a key, as bytes, one value at a time.
 
-The bytes of a component order as its values do and tell where they end, so
+The bytes of a component order as its values do and mark where they end, so
 components can simply be written one after the other.
 
 - A component that may be null begins with a marker: 00 for null, and nothing follows, or

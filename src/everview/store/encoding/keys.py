@@ -62,7 +62,7 @@ Encoder = Callable[[Sequence[object]], bytes]
 class KeyCodec:
     """The encoding of one table's keys.
 
-    ``delimited``: the keys are followed by other bytes, so the last component too must tell
+    ``delimited``: the keys are followed by other bytes, so the last component too must mark
     where it ends. ``allow_nan``: NaN is a value like others, greater than all (keys of views);
     else it is refused. ``where`` names the table in messages, such as ``table orders``.
     """

@@ -4,7 +4,7 @@ A :class:`Record` packs the slots of a record with one ``struct`` call and
 adds the variable bytes; it writes exactly the bytes of :mod:`everview.store.encoding.row_write`.
 
 Values are the canonical ones of :mod:`everview.store.encoding.values`. This is the general way,
-which knows nulls and tells damage; :mod:`everview.store.encoding.row_source` has the fast one.
+which knows nulls and reports damage; :mod:`everview.store.encoding.row_source` has the fast one.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ whose odd ones are what lies between them. ``take`` of the even ones copies at C
 Bytes are not trusted. Before a gather, its positions are known to lie inside the rows
 they belong to; ends that run backwards or do not meet the end of the row, set bits
 beyond the last column, null values with bytes, and text that is not UTF-8 are
-:class:`Broken`. What cannot be told from good data (a flipped bit of a number) is not.
+:class:`Broken`. Damage that looks like good data (a flipped bit of a number) is not found.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which Python values a column takes, and the one form each is kept in.
 
 :func:`checker` gives for every type a function that returns a value in its
-canonical form or raises :class:`Refused` with the reason; whoever calls it knows the
+canonical form or raises :class:`Refused` with the reason; its caller knows the
 table, the column and the key, and says so.
 
 ============================  ==============================================  =====================
@@ -212,7 +212,7 @@ def _map(sql: Type) -> Checker:
 
 
 def _identity(key: object) -> object:
-    """What tells scalar keys apart: all NaN are one key."""
+    """The form in which scalar keys are compared: all NaN are one key."""
     return "NaN" if isinstance(key, float) and math.isnan(key) else key
 
 
