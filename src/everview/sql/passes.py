@@ -14,12 +14,12 @@ What every pass keeps:
 A worked example, ``SELECT name, count(*) FROM big GROUP BY ALL`` over
 ``CREATE VIEW big AS SELECT * FROM orders WHERE amount > 100``::
 
-    expand_names             … FROM (SELECT * FROM orders AS orders WHERE amount > 100) AS big …
+    expand_names             SELECT name, count(*) FROM (SELECT * FROM orders …) AS big(id, name, amount) GROUP BY ALL
     describe_columns         name VARCHAR, count_star() BIGINT
     qualify_columns
-      qualify_names          SELECT big.name AS name, COUNT(*) AS … FROM (SELECT orders.name AS name, …
+      qualify_names          SELECT big.name AS name, count(*) AS _col_1 FROM (SELECT orders.id AS id, … GROUP BY ALL
       rewrite_selects        … GROUP BY big.name
-      name_outputs           … COUNT(*) AS "count_star()" …
+      name_outputs           SELECT big.name AS "name", count(*) AS "count_star()" …
 
 A text in another dialect has been translated to DuckDB's SQL before (:mod:`everview.sql.dialects`); what its operations
 mean where that depends on types is written out by the second pass.
@@ -62,7 +62,7 @@ from everview.sql.namespace import NamedRelation, Namespace, inputs_of
 from everview.sql.refusals import refusal
 from everview.sql.refused_constructs import (
     column_names,
-    refuse_open_pivots,
+    refuse_pivots_without_columns,
     refuse_row_ids,
     refuse_unknown_parts,
     refuse_unnamed_aliases,
@@ -176,7 +176,7 @@ def refuse_volatility(query: QueryState) -> None:
 
 def refuse_constructs(query: QueryState) -> None:
     refuse_unnamed_aliases(query.tree, query.text)
-    refuse_open_pivots(query.tree, query.text)
+    refuse_pivots_without_columns(query.tree, query.text)
     refuse_row_ids(query.tree, query.uses, query.text)
 
 
@@ -276,7 +276,7 @@ NAME_PASSES: tuple[Pass[Resolution], ...] = (
     Pass(write_out_macros, "once every call is a plain one, with its name and all its arguments"),
     Pass(name_positional_columns, "while FROM is as DuckDB reads it, which is asked which column has the number"),
     Pass(unite_by_position, "before the columns of subqueries get names: it makes new subqueries"),
-    Pass(write_out_column_sets, "after macros and method calls, in which COLUMNS(…) may stand"),
+    Pass(write_out_column_sets, "before the columns of a SELECT are counted or named: it makes more of them"),
     Pass(replace_alias_calls, "after sets of columns: alias(COLUMNS(*)) is then one call for each column"),
     Pass(name_subquery_columns, "after every pass that adds columns, and before sqlglot names them otherwise"),
     Pass(order_by_place, "once the columns of subqueries have names, and before sqlglot renames them"),

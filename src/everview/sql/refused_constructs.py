@@ -126,7 +126,8 @@ _VALUES = ("expressions", "query", "field", "unnest")
 """Where the values of an IN stand."""
 
 
-def refuse_open_pivots(tree: exp.Expr, text: str) -> None:
+def refuse_pivots_without_columns(tree: exp.Expr, text: str) -> None:
+    """Refuse each PIVOT whose columns would depend on the rows."""
     for pivot in tree.find_all(exp.Pivot):
         on = pivot.expressions if pivot.this is not None else pivot.args.get("fields") or []
         if any(isinstance(part, exp.In) and not any(map(part.args.get, _VALUES)) for part in on):

@@ -18,7 +18,7 @@ are more days than an INTERVAL holds, they are counted as months; with more mont
 
 **Nested values** are taken apart, their scalars replaced, and put together again, nulls where they were.
 
-    >>> replaced("x", parse_type("BIT[]"), {Kind.BIT: "CAST({} AS VARCHAR)".format})
+    >>> replaced_leaves("x", parse_type("BIT[]"), {Kind.BIT: "CAST({} AS VARCHAR)".format})
     'list_transform(x, lambda v0: CAST(v0 AS VARCHAR))'
 """
 
@@ -52,7 +52,9 @@ def carried(query: str, kinds: Sequence[Type]) -> str:
     if not any(has_leaves(kind, _CARRIED) for kind in kinds):
         return query
     names = [f"c{at}" for at, _ in enumerate(kinds)]
-    columns = ", ".join(f"{replaced(name, kind, _CARRIED)} AS {name}" for name, kind in zip(names, kinds, strict=True))
+    columns = ", ".join(
+        f"{replaced_leaves(name, kind, _CARRIED)} AS {name}" for name, kind in zip(names, kinds, strict=True)
+    )
     return f"SELECT {columns} FROM ({query}) AS found({', '.join(names)})"
 
 
@@ -78,7 +80,7 @@ def has_leaves(kind: Type, of: Replacements) -> bool:
     return kind.kind in of or any(has_leaves(child, of) for _, child in kind.children)
 
 
-def replaced(sql: str, kind: Type, by: Replacements, depth: int = 0) -> str:
+def replaced_leaves(sql: str, kind: Type, by: Replacements, depth: int = 0) -> str:
     """The expression with such scalars replaced. An array comes out as a list."""
     if not has_leaves(kind, by):
         return sql
@@ -87,23 +89,25 @@ def replaced(sql: str, kind: Type, by: Replacements, depth: int = 0) -> str:
     item = f"v{depth}"
     if kind.kind is Kind.STRUCT:
         fields = ", ".join(
-            f"{_quoted(name)} := {replaced(f'struct_extract({sql}, {_text(name)})', child, by, depth)}"
+            f"{_quoted(name)} := {replaced_leaves(f'struct_extract({sql}, {_text(name)})', child, by, depth)}"
             for name, child in kind.children
         )
         return f"CASE WHEN {sql} IS NOT NULL THEN struct_pack({fields}) END"
     if kind.kind is Kind.TUPLE:
-        parts = [replaced(f"struct_extract_at({sql}, {name})", child, by, depth) for name, child in kind.children]
+        parts = [
+            replaced_leaves(f"struct_extract_at({sql}, {name})", child, by, depth) for name, child in kind.children
+        ]
         return f"CASE WHEN {sql} IS NOT NULL THEN row({', '.join(parts)}) END"
     if kind.kind is Kind.MAP:
         (_, key), (_, value) = kind.children
         parts = [
-            replaced(f"struct_extract({item}, '{name}')", child, by, depth + 1)
+            replaced_leaves(f"struct_extract({item}, '{name}')", child, by, depth + 1)
             for name, child in (("key", key), ("value", value))
         ]
         entries = f"list_transform(map_entries({sql}), lambda {item}: struct_pack(k := {parts[0]}, v := {parts[1]}))"
         return f"CASE WHEN {sql} IS NOT NULL THEN map_from_entries({entries}) END"
     items = f"CAST({sql} AS {kind.item}[])" if kind.kind is Kind.ARRAY else sql
-    return f"list_transform({items}, lambda {item}: {replaced(item, kind.item, by, depth + 1)})"
+    return f"list_transform({items}, lambda {item}: {replaced_leaves(item, kind.item, by, depth + 1)})"
 
 
 def _quoted(name: str) -> str:
