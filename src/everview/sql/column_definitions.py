@@ -114,7 +114,7 @@ def _table_constraint(piece: Piece, node: exp.Expr, before: int) -> list[exp.Exp
     """The columns of PRIMARY KEY (…); any other constraint is refused. It stands somewhere
     behind ``before``."""
     if isinstance(node, exp.Identifier):
-        raise piece.refuse(node, f"column {node.name} needs a type", hint=f"write {node.name} VARCHAR, for example")
+        raise piece.refuse(node, f"column {node.name} needs a type", hint=f"write {node.name} VARCHAR, say")
     if isinstance(node, exp.Constraint) and len(node.expressions) == 1:
         node = node.expressions[0]
     if isinstance(node, exp.PrimaryKey):

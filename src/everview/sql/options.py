@@ -61,7 +61,7 @@ def checked_option(kind: str, known: Mapping[str, Values], name: str, value: Opt
     if isinstance(allowed, type):
         number = str(value)
         if isinstance(value, bool) or not number.isdecimal() or not 0 < int(number) < 2**63:
-            raise DefinitionError(f"{kind} {folded} cannot be {value!r}", hint=f"write {folded} = 1000, for example")
+            raise DefinitionError(f"{kind} {folded} cannot be {value!r}", hint=f"write {folded} = 1000, say")
         return folded, str(int(number))
     spelled = value.lower() if isinstance(value, str) else value
     if spelled not in allowed:
