@@ -9,7 +9,7 @@ from everview.change.schema import ROW_ID, Column
 from everview.change.types import parse_type
 from everview.check.sample import LEVELS, ROUNDS, Sample, pool_of
 from everview.check.trial_queries import asking
-from everview.sql.namespace import Relation
+from everview.sql.namespace import NamedRelation
 
 TYPES = [
     "BOOLEAN", "TINYINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "UBIGINT", "UHUGEINT", "REAL", "DOUBLE",
@@ -29,13 +29,13 @@ def test_every_type_has_values(text: str, level: int) -> None:
     assert len(values) >= 2 and values.null_count == 0
 
 
-def relations() -> list[Relation]:
+def relations() -> list[NamedRelation]:
     columns = tuple(Column(f"c{number}", parse_type(text)) for number, text in enumerate(TYPES))
     keyed = (Column("k", parse_type("INTEGER"), nullable=False), Column("l", parse_type("DOUBLE"), nullable=False))
     return [
-        Relation("keyed", "table", (*keyed, *columns), ("k", "l")),
-        Relation("bag", "table", columns, (), bag=True),
-        Relation("one", "view", columns[:3], ()),
+        NamedRelation("keyed", "table", (*keyed, *columns), ("k", "l")),
+        NamedRelation("bag", "table", columns, (), bag=True),
+        NamedRelation("one", "view", columns[:3], ()),
     ]
 
 

@@ -10,7 +10,7 @@ from everview.change.schema import Column
 from everview.change.types import INTEGER
 from everview.check.sample import ROUNDS, Round, Sample
 from everview.check.trial_queries import asking
-from everview.sql.namespace import Relation
+from everview.sql.namespace import NamedRelation
 from tests.mutations.shop import SHOP
 
 STAR = (
@@ -19,12 +19,12 @@ STAR = (
 )
 
 
-def found(*names: str) -> list[Relation]:
+def found(*names: str) -> list[NamedRelation]:
     relations = [SHOP.find(name) for name in names]
     return [relation for relation in relations if relation is not None]
 
 
-def rounds(relations: Sequence[Relation], text: str = "", seed: int = 1) -> list[Round]:
+def rounds(relations: Sequence[NamedRelation], text: str = "", seed: int = 1) -> list[Round]:
     return list(Sample(relations, text, {}, seed=seed).rounds())
 
 
@@ -78,7 +78,7 @@ def test_a_key_of_one_column_has_room_for_many_rows() -> None:
 
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_rows_find_a_partner_in_one_table_and_not_in_another(seed: int) -> None:
-    tables = [Relation(name, "table", (Column("k", INTEGER),), bag=True) for name in ("a", "b", "c")]
+    tables = [NamedRelation(name, "table", (Column("k", INTEGER),), bag=True) for name in ("a", "b", "c")]
     history = rounds(tables, "SELECT", seed)
     asked = "SELECT count(*) FROM b WHERE k NOT IN (FROM a WHERE k IS NOT NULL) AND k IN (FROM c)"
     rows = [{name: table.select(["k"]) for name, table in one.rows.items()} for one in history]
@@ -89,6 +89,6 @@ def test_rows_find_a_partner_in_one_table_and_not_in_another(seed: int) -> None:
 def test_no_two_rows_tie_at_last_in_what_the_query_is_ordered_by(seed: int) -> None:
     columns = tuple(Column(name, INTEGER) for name in ("o", "p"))
     query = "SELECT list(p) FROM (FROM a ORDER BY o DESC)"
-    (*_, last) = rounds([Relation("a", "table", columns, bag=True)], query, seed)
+    (*_, last) = rounds([NamedRelation("a", "table", columns, bag=True)], query, seed)
     found = last.rows["a"].to_pydict()
     assert len(found["o"]) > 4 and len(set(found["o"])) == len(found["o"]) > len(set(found["p"])) > 1

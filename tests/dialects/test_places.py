@@ -8,7 +8,7 @@ from everview.change.schema import Column
 from everview.change.types import parse_type
 from everview.errors import EverviewError
 from everview.sql.check import check
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.parse import parse
 from everview.sql.positions import position
 from everview.sql.statements import Select
@@ -16,7 +16,7 @@ from everview.sql.statements import Select
 DIALECTS = ["duckdb", "postgres", "risingwave", "spark", "mysql", "sqlite", "tsql", "snowflake", "bigquery"]
 DIALECTS += ["oracle", "trino", "redshift", "databricks", "clickhouse"]
 COLUMNS = {"id": "BIGINT", "a": "INTEGER", "s": "VARCHAR", "d": "DATE"}
-TABLE = Relation("t", "table", tuple(Column(name, parse_type(kind)) for name, kind in COLUMNS.items()), ("id",))
+TABLE = NamedRelation("t", "table", tuple(Column(name, parse_type(kind)) for name, kind in COLUMNS.items()), ("id",))
 
 MISTAKES = [
     # names

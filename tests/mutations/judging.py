@@ -27,13 +27,13 @@ from everview.client.validating import Validation
 from everview.errors import EverviewError
 from everview.plan import compile as compiling
 from everview.plan.compile import compile_view
-from everview.sql import check, trust
+from everview.sql import constants, own_parse, passes
 from everview.sql.dialects import to_sql
-from everview.sql.known_parts import unknown_parts
+from everview.sql.own_parse import is_trusted
 from everview.sql.parse import parse
 from everview.sql.patience import given_up
+from everview.sql.refused_constructs import unknown_parts
 from everview.sql.statements import CreateMaterializedView
-from everview.sql.trust import is_trusted
 from tests.mutations.mutant import Mutant
 from tests.mutations.shop import SHOP
 
@@ -73,7 +73,7 @@ def judged(query: str) -> Judgement:
         warnings.simplefilter("ignore")
         reading = _misread(view)
         patch.setattr(compiling, "is_trusted", lambda words, rendered: True)
-        patch.setattr(check, "refuse_unknown_parts", lambda tree, text: None)
+        patch.setattr(passes, "refuse_unknown_parts", lambda tree, text: None)
         patch.setattr(validating, "PATIENCE", _PATIENCE)
         patch.setattr(trial_queries, "given_up", lambda connection, patience: given_up(connection, _PATIENCE))
         try:
@@ -113,8 +113,8 @@ def forgotten() -> Iterator[None]:
 
 
 def _forget() -> None:
-    check._KNOWN.clear()
-    trust._KNOWN.clear()
+    constants._KNOWN.clear()
+    own_parse._TRUSTED.clear()
     for remembered in _caches():
         remembered.cache_clear()
 

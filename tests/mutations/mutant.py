@@ -23,7 +23,7 @@ from everview.plan import compile as compiling
 from everview.plan.maintenance import MaintenancePlan, Step, plan_group
 from everview.plan.maintenance.operator_base import Operator
 from everview.plan.maintenance.operator_definitions import ViewOperator
-from everview.sql import check, definitions
+from everview.sql import definition_statements, passes
 from tests.mutations.targets import Target
 
 Planned = TypeVar("Planned", bound=Operator)
@@ -174,12 +174,12 @@ def turned(rows: pa.Table) -> pa.Table:
 
 def parsed(change: Change) -> Fault:
     """A parser that reads something else."""
-    return returned(definitions, "query", lambda tree: _changed(tree, change))
+    return returned(definition_statements, "query", lambda tree: _changed(tree, change))
 
 
 def expanded(change: Change) -> Fault:
     """Names of queries are expanded, and something else happens on the way."""
-    return returned(check, "expanded", lambda found: (_changed(found[0], change), found[1]))
+    return returned(passes, "expanded", lambda found: (_changed(found[0], change), found[1]))
 
 
 def resolved(change: Change) -> Fault:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from everview.change.schema import Column
 from everview.change.types import parse_type
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 
 
-def _table(name: str, columns: str, key: tuple[str, ...] = ()) -> Relation:
+def _table(name: str, columns: str, key: tuple[str, ...] = ()) -> NamedRelation:
     split = [part.strip().split(" ", 1) for part in columns.split(";")]
-    return Relation(
+    return NamedRelation(
         name,
         "table",
         tuple(Column(column, parse_type(kind), nullable=column not in key) for column, kind in split),

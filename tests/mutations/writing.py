@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from everview.sql import check
+from everview.sql import passes
 from everview.sql.own_dialect import Everview
 from tests.mutations.mutant import Fault, Mutant, instead, parsed, wrapped
 from tests.mutations.targets import Reading
@@ -92,14 +92,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("NOT is not written", Reading.WRITTEN, bare(exp.Not), ("SELECT id, NOT status = 'a' AS x FROM orders",)),
     Mutant("a rank becomes a row number", Reading.TIES, instead(exp, "Rank", exp.RowNumber), (TIED, PLAIN_TIES)),
     Mutant(
-        "ties are not written", Reading.TIES, instead(check, "write_ties", lambda tree, text: tree), (TIED, PLAIN_TIES)
+        "ties are not written", Reading.TIES, instead(passes, "write_ties", lambda tree, text: tree), (TIED, PLAIN_TIES)
     ),
     Mutant("ties are lost", Reading.TIES, parsed(lose(exp.LimitOptions, "with_ties")), (TIED, PLAIN_TIES)),
     Mutant(
         "ties have no mark",
         Reading.TIES,
         wrapped(
-            check,
+            passes,
             "mark_ties",
             lambda real: lambda tree, text: (lose(exp.LimitOptions, "with_ties")(tree), real(tree, text))[1],
         ),

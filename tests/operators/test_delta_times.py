@@ -27,7 +27,7 @@ from everview.operators.quarantine_records import QuarantineChanges
 from everview.operators.work import Work
 from everview.plan.compile import compile_text, plan_views
 from everview.plan.maintenance import MaintenancePlan
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.settings import connect
 from everview.store.contract import BagEnds, BagRows, Deletes, LogBatch, Puts, StateTable, Table
 from everview.store.encoding.keys import KeyCodec
@@ -77,7 +77,7 @@ class Held:
 
 @functools.cache
 def planned(schema: Schema, query: str) -> MaintenancePlan:
-    names = Names([Relation("t", "table", schema.shown, schema.key)])
+    names = Names([NamedRelation("t", "table", schema.shown, schema.key)])
     return plan_views([compile_text(f"CREATE MATERIALIZED VIEW v AS {query}", names)], before_images=False)
 
 

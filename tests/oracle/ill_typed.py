@@ -22,7 +22,7 @@ import pyarrow as pa
 from everview.change.schema import Schema
 from everview.errors import EverviewError
 from everview.plan.compile import compile_text, plan_views
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.store.encoding.registering import register, unregister
 from tests.oracle.base import emptied
 from tests.oracle.maintained import Maintained, content, database, difference
@@ -187,7 +187,7 @@ def accepted(query: str) -> bool:
     return True
 
 
-NAMES = Names([Relation("r", "table", SCHEMA.shown, SCHEMA.key)])
+NAMES = Names([NamedRelation("r", "table", SCHEMA.shown, SCHEMA.key)])
 
 
 def defects(queries: Sequence[str]) -> dict[str, str]:

@@ -31,7 +31,7 @@ from everview.operators.runner import Outcome, Runner
 from everview.operators.stages import Clock
 from everview.operators.view import StoredView
 from everview.plan.compile import CompiledView, compile_text, plan_views
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.settings import connect
 from everview.store.contract import BaseTable, Begun, StateTable, Store
 from everview.store.embedded.store import EmbeddedStore
@@ -80,7 +80,7 @@ class Maintained:
         self.tables = {name: catalog.create_table(name, schema) for name, schema in tables.items()}
         self.queries = dict(views)
         known = [
-            Relation(name, "table", schema.shown, () if schema.hidden_key else schema.key, bag=schema.hidden_key)
+            NamedRelation(name, "table", schema.shown, () if schema.hidden_key else schema.key, bag=schema.hidden_key)
             for name, schema in tables.items()
         ]
         self.compiled: list[CompiledView] = []

@@ -33,7 +33,7 @@ from tests.queries.random_tables import TABLES, create, random_rows
 @functools.cache
 def names() -> namespace.Names:
     return namespace.Names(
-        namespace.Relation(
+        namespace.NamedRelation(
             table.name,
             "table",
             tuple(Column(name, parse_type(kind), nullable=name not in table.key) for name, kind in table.columns),

@@ -12,7 +12,7 @@ from everview.change.types import parse_type
 from everview.plan.build import Built, build
 from everview.plan.build.from_clause import ROW
 from everview.sql.check import check
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.parse import parse
 from everview.sql.settings import connect
 from everview.sql.statements import Select
@@ -30,14 +30,14 @@ TABLES = {
 """Columns and key. ``visits`` has no key: equal rows may repeat."""
 
 
-def relations() -> tuple[Relation, ...]:
+def relations() -> tuple[NamedRelation, ...]:
     found = []
     for name, (columns, key) in TABLES.items():
         made = tuple(
             Column(word, parse_type(kind), nullable=word not in key)
             for word, kind in (column.strip().split(" ", 1) for column in columns.split(", "))
         )
-        found.append(Relation(name, "table", made, key, bag=not key))
+        found.append(NamedRelation(name, "table", made, key, bag=not key))
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ from everview.change.types import parse_type
 from everview.plan.build import Built, build
 from everview.plan.relations import Reevaluate
 from everview.sql.check import check
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.parse import parse
 from everview.sql.statements import Select
 from everview.sql.typer import typer
@@ -30,7 +30,7 @@ def names_of(schema: str) -> Names:
         for name, shape in corpus(schema).tables.items():
             described = connection.execute(f"DESCRIBE {name}").fetchall()
             columns = tuple(Column(row[0], parse_type(row[1]), nullable=row[0] not in shape.key) for row in described)
-            made.append(Relation(name, "table", columns, shape.key))
+            made.append(NamedRelation(name, "table", columns, shape.key))
         return Names(made)
 
 

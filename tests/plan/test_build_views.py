@@ -10,7 +10,7 @@ from everview.plan.build.from_clause import ROW
 from everview.plan.compile import CompiledView, compile_index, compile_view, plan_views
 from everview.sql.check import check
 from everview.sql.dialects import to_sql
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.parse import parse
 from everview.sql.statements import CreateIndex, CreateMaterializedView, CreateView
 from tests.plan.evaluate import evaluated
@@ -44,7 +44,7 @@ QUERIES = (
 )
 
 
-def compiled(text: str, known: list[Relation]) -> CompiledView:
+def compiled(text: str, known: list[NamedRelation]) -> CompiledView:
     (statement,) = parse(text)
     if isinstance(statement, CreateIndex):
         return compile_index(statement, Names(known))
@@ -103,7 +103,7 @@ def test_a_named_query_is_its_text(row_key: str, query: str) -> None:
     assert isinstance(statement, CreateView)
     found = check(statement.query, Names(relations()), statement.source)
     columns = tuple(Column(name, type) for name, type in found.columns)
-    named = Relation("v", "named query", columns, query=to_sql(statement.query))
+    named = NamedRelation("v", "named query", columns, query=to_sql(statement.query))
     above = compiled(f"CREATE MATERIALIZED VIEW w AS {query}", [*relations(), named])
     expected = bag(with_view(0, VIEWS[row_key]).execute(query).fetchall())
     assert bag(evaluated(filled(0), above.relation)) == expected

@@ -15,7 +15,7 @@ from everview.plan.compile import CompiledView, compile_text, plan_views
 from everview.plan.explain import explain_json, explain_svg, explain_text
 from everview.plan.maintenance.operator_definitions import ReevaluationOperator, RowsOperator
 from everview.plan.relations import Reevaluate
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.parse import parse
 from everview.sql.statements import CreateTable
 from tests.queries.corpora import CORPORA, Corpus
@@ -24,7 +24,7 @@ from tests.queries.corpora import CORPORA, Corpus
 @functools.cache
 def names_of(schema: str) -> Names:
     tables = [statement for statement in parse(schema) if isinstance(statement, CreateTable)]
-    return Names([Relation(t.name, "table", t.schema.columns, t.schema.key) for t in tables])
+    return Names([NamedRelation(t.name, "table", t.schema.columns, t.schema.key) for t in tables])
 
 
 def compiled(corpus: Corpus, query: str) -> CompiledView:

@@ -10,11 +10,10 @@ import pytest
 from everview.change.schema import Column
 from everview.plan.compile import CompiledView, compile_index, compile_view, plan_views
 from everview.plan.explain import explain_text
-from everview.plan.relations import Relation as PlanRelation
-from everview.plan.relations import outline
+from everview.plan.relations import Relation, outline
 from everview.sql.check import check
 from everview.sql.dialects import to_sql
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.parse import parse
 from everview.sql.statements import CreateIndex, CreateMaterializedView, CreateTable, CreateView
 from tests.scripts.golden import run_script, scripts
@@ -29,7 +28,7 @@ class Planner:
     """Defines tables and views, and prints the way of each materialized view."""
 
     def __init__(self) -> None:
-        self.relations: dict[str, Relation] = {}
+        self.relations: dict[str, NamedRelation] = {}
         self.views: list[CompiledView] = []
 
     def __call__(self, text: str) -> str:
@@ -37,7 +36,7 @@ class Planner:
 
     def _run(self, statement: object) -> str:
         if isinstance(statement, CreateTable):
-            self.relations[statement.name] = Relation(
+            self.relations[statement.name] = NamedRelation(
                 statement.name, "table", statement.columns, statement.key, bag=statement.hidden_key
             )
             return f"table {statement.name}"
@@ -45,7 +44,7 @@ class Planner:
         if isinstance(statement, CreateView):
             found = check(statement.query, names, statement.source)
             columns = tuple(Column(name, type) for name, type in found.columns)
-            self.relations[statement.name] = Relation(
+            self.relations[statement.name] = NamedRelation(
                 statement.name, "named query", columns, query=to_sql(statement.query)
             )
             return f"view {statement.name}"
@@ -55,7 +54,7 @@ class Planner:
     def _compiled(self, statement: CreateMaterializedView | CreateIndex, names: Names) -> str:
         lines: list[str] = []
 
-        def trace(rule: str, relation: PlanRelation) -> None:
+        def trace(rule: str, relation: Relation) -> None:
             lines.append(f"{rule}:\n" + "\n".join("  " + line for line in outline(relation).splitlines()))
 
         if isinstance(statement, CreateIndex):

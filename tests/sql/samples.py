@@ -8,7 +8,7 @@ from sqlglot import exp
 from everview.change.schema import Column
 from everview.change.types import parse_type
 from everview.sql.check import Checked, check
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.parse import parse
 from everview.sql.settings import connect
 from everview.sql.statements import Select
@@ -27,7 +27,7 @@ INSERT INTO people SELECT i, 'name ' || i % 4, {'Street': 'street ' || i, 'zip':
 INSERT INTO prices SELECT i % 5, TIMESTAMP '2024-01-01' + i * INTERVAL 1 HOUR, i + 0.5 FROM range(30) r(i);
 """
 
-NAMED = Relation(
+NAMED = NamedRelation(
     "big",
     "named query",
     (Column("number", parse_type("BIGINT")), Column("Size", parse_type("DOUBLE"))),
@@ -41,7 +41,7 @@ def namespace() -> Names:
         split = [part.strip().split(" ", 1) for part in columns.replace("VARCHAR, zip", "VARCHAR; zip").split(",")]
         split = _joined(split)
         relations.append(
-            Relation(
+            NamedRelation(
                 name, "table", tuple(Column(word, parse_type(kind.replace(";", ","))) for word, kind in split), ("id",)
             )
         )

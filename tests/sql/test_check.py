@@ -16,8 +16,8 @@ from everview.errors import (
 )
 from everview.sql.check import Checked, check
 from everview.sql.dialects import to_sql
-from everview.sql.expand import WHOLE
-from everview.sql.namespace import Names, Relation
+from everview.sql.expansion import WHOLE
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.parse import parse
 from everview.sql.settings import SETTINGS, connect
 from everview.sql.typer import Failure, Typer, typer
@@ -111,7 +111,7 @@ def corpora() -> Iterator[dict[str, tuple[duckdb.DuckDBPyConnection, Names]]]:
         relations = []
         for name, shape in corpus(schema).tables.items():
             columns = tuple(Column(c, parse_type(t)) for c, t in described(connection, f"SELECT * FROM {name}"))
-            relations.append(Relation(name, "table", columns, shape.key))
+            relations.append(NamedRelation(name, "table", columns, shape.key))
         found[schema] = (connection, Names(relations))
     yield found
     for connection, _ in found.values():
@@ -180,7 +180,7 @@ def test_rows_of_windows_of_time(samples: duckdb.DuckDBPyConnection) -> None:
 @pytest.mark.parametrize("months", [(1, 1), (1, 2), (2, 3), (3, 1)])
 def test_windows_of_months_hold_the_times_between_their_ends(months: tuple[int, int]) -> None:
     slide, size = months
-    times = Relation("times", "table", (Column("ts", parse_type("TIMESTAMP")),), ("ts",))
+    times = NamedRelation("times", "table", (Column("ts", parse_type("TIMESTAMP")),), ("ts",))
     text = f"SELECT * FROM HOP(times, ts, INTERVAL {slide} MONTH, INTERVAL {size} MONTH)"
     found = check(query_of(text), Names([times]), text)
     with connect() as connection:
@@ -240,7 +240,7 @@ def test_an_order_without_limit_is_the_order_of_reading() -> None:
     ],
 )  # fmt: skip
 def test_nondeterministic_orderings_are_listed(text: str, open_to: list[tuple[str, bool]]) -> None:
-    found = checked(text).open_orders
+    found = checked(text).nondeterministic_orders
     assert [(order.what, order.ties_only) for order in found] == open_to
     assert all(order.at.line == 1 and order.at.column > 1 for order in found)
 

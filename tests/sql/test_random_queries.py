@@ -12,14 +12,14 @@ from everview.change.schema import Column
 from everview.change.types import parse_type
 from everview.sql.check import check
 from everview.sql.dialects import to_sql
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.settings import connect
 from tests.queries.random_queries import random_query
 from tests.queries.random_tables import TABLES, create, random_rows
 from tests.sql.samples import query_of
 
 NAMES = Names(
-    Relation(
+    NamedRelation(
         table.name,
         "table",
         tuple(Column(name, parse_type(kind)) for name, kind in table.columns),

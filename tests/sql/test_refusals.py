@@ -16,7 +16,7 @@ from everview.errors import (
     UnknownObjectError,
 )
 from everview.sql.check import check
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.parse import parse
 from everview.sql.statements import Select
 from tests.sql.samples import checked, namespace, query_of
@@ -56,10 +56,10 @@ from tests.sql.samples import checked, namespace, query_of
         ("SELECT rowid FROM orders", UnknownObjectError, "no column rowid at line 1, column 8", "primary key"),
         ("SELECT '12:00'::TIME_NS[2] AS a FROM orders", SqlTypeError, "a has the type TIME_NS[2]", "AS TIME[2]"),
         ("SELECT (id, 1::VARIANT) AS pair FROM orders", SqlTypeError, "column pair has the type TUPLE", "JSON"),
-        ("FROM (PIVOT orders ON customer IN () USING sum(id))", SqlRefusedError, "has no columns", "IN (value"),
+        ("FROM (PIVOT orders ON customer IN () USING sum(id))", SqlRefusedError, "an empty list", "IN (value"),
         ("SELECT w FROM (SELECT list(id) FROM orders) w", SqlRefusedError, "column w can be read in two", "AS name"),
         ("SELECT bool_or(id) FROM orders", SqlTypeError, "bool_or does not take BIGINT at line 1, column 8", "CAST"),
-        ("FROM (PIVOT orders ON customer USING sum(id))", SqlRefusedError, "PIVOT needs to be told", "IN (value"),
+        ("FROM (PIVOT orders ON customer USING sum(id))", SqlRefusedError, "PIVOT needs a list", "IN (value"),
         ("SELECT * FROM read_csv('x.csv')", SqlRefusedError, "read_csv() cannot be read", "INSERT"),
         ("SELECT * FROM 'x.csv'", UnknownObjectError, "no table or view x.csv", None),
         ("SELECT * FROM tumbl(orders, ts, INTERVAL 1 HOUR)", UnknownObjectError, "no table function tumbl", "tumble"),
@@ -149,8 +149,8 @@ def test_a_failing_function_is_not_a_volatile_one() -> None:
 
 
 def test_a_named_query_that_names_itself_is_an_error() -> None:
-    itself = Relation("a", "named query", (Column("x", INTEGER),), query="SELECT x FROM b")
-    other = Relation("b", "named query", (Column("x", INTEGER),), query="SELECT x FROM a")
+    itself = NamedRelation("a", "named query", (Column("x", INTEGER),), query="SELECT x FROM b")
+    other = NamedRelation("b", "named query", (Column("x", INTEGER),), query="SELECT x FROM a")
     with pytest.raises(SqlRefusedError, match="defined by itself"):
         check(query_of("SELECT x FROM a"), Names([itself, other]), "SELECT x FROM a")
 
@@ -171,6 +171,6 @@ def test_long_conditions_and_deep_queries_are_answered() -> None:
 
 def test_relations_check_themselves() -> None:
     with pytest.raises(DefinitionError):
-        Relation("a", "named query", (Column("x", INTEGER),))
+        NamedRelation("a", "named query", (Column("x", INTEGER),))
     with pytest.raises(DefinitionError):
-        Relation("a", "table", ())
+        NamedRelation("a", "table", ())

@@ -115,7 +115,7 @@ def test_one_place_connects_to_duckdb() -> None:
         for file in sorted(source.rglob("*.py"))
         for call in connecting_calls(ast.parse(file.read_text("utf-8")))
     ]
-    assert calls == [("sql/settings.py", "connect")]
+    assert set(calls) == {("sql/settings.py", "connect")}  # in memory, and over one file
 
 
 def connecting_calls(tree: ast.AST) -> Iterator[str]:

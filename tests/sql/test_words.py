@@ -8,15 +8,15 @@ import pytest
 from everview.change.schema import Column
 from everview.change.types import parse_type
 from everview.errors import EverviewError
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
+from everview.sql.own_parse import is_trusted
 from everview.sql.parse import parse
-from everview.sql.trust import is_trusted
 from everview.sql.words import worded
 
 INTEGER = parse_type("INTEGER")
-T = Relation("t", "table", (Column("a", INTEGER), Column("b", INTEGER)), bag=True)
-U = Relation("in0", "table", (Column("a", INTEGER),), bag=True)
-NAMED = Relation("named", "named query", (Column("x", INTEGER),), query="SELECT a FROM T WHERE b > 0")
+T = NamedRelation("t", "table", (Column("a", INTEGER), Column("b", INTEGER)), bag=True)
+U = NamedRelation("in0", "table", (Column("a", INTEGER),), bag=True)
+NAMED = NamedRelation("named", "named query", (Column("x", INTEGER),), query="SELECT a FROM T WHERE b > 0")
 NAMES = Names([T, U, NAMED])
 
 

@@ -16,7 +16,7 @@ from everview.catalog.definitions import Definitions
 from everview.catalog.objects import IndexDefinition, NamedQuery, ViewDefinition
 from everview.catalog.recorded_texts import refuse_tampered
 from everview.errors import DefinitionError
-from everview.sql.namespace import Relation, fold
+from everview.sql.namespace import NamedRelation, fold
 from everview.store.contract import Table
 
 
@@ -29,7 +29,7 @@ class CatalogNames:
         self.used: dict[int, Table | ViewDefinition | NamedQuery] = {}
         """The objects that were looked up, by id, in the order of the first lookup."""
 
-    def find(self, name: str) -> Relation | None:
+    def find(self, name: str) -> NamedRelation | None:
         found = self._definitions.find(name)
         # Stores distinguish names that DuckDB does not: É and é are one name here, two there.
         if found is None or isinstance(found, IndexDefinition) or fold(found.name) != fold(name):
@@ -58,22 +58,22 @@ class CatalogNames:
         }
 
 
-def table_relation(table: Table, version: int | None = None) -> Relation:
+def table_relation(table: Table, version: int | None = None) -> NamedRelation:
     """A table as queries see it, or saw it under an earlier version of its schema."""
     schema = table.schema
     columns = tuple(column for column in schema.shown if version is None or column.since <= version)
-    return Relation(table.name, "table", columns, () if schema.hidden_key else schema.key, bag=schema.hidden_key)
+    return NamedRelation(table.name, "table", columns, () if schema.hidden_key else schema.key, bag=schema.hidden_key)
 
 
-def view_relation(view: ViewDefinition) -> Relation:
+def view_relation(view: ViewDefinition) -> NamedRelation:
     if not view.columns:
         raise DefinitionError(
             f"view {view.name} cannot be used in a query",
             detail="its definition has no columns",
             hint="drop it, and create it with CREATE MATERIALIZED VIEW",
         )
-    return Relation(view.name, "view", view.columns, view.key, bag=view.bag)
+    return NamedRelation(view.name, "view", view.columns, view.key, bag=view.bag)
 
 
-def query_relation(query: NamedQuery) -> Relation:
-    return Relation(query.name, "named query", query.columns, query=query.sql)
+def query_relation(query: NamedQuery) -> NamedRelation:
+    return NamedRelation(query.name, "named query", query.columns, query=query.sql)

@@ -25,7 +25,7 @@ from everview.errors import DefinitionError
 from everview.plan.compile import CompiledView, compile_index, compile_view, in_own_words
 from everview.sql.check import check
 from everview.sql.dialects import DEFAULT, to_sql
-from everview.sql.namespace import told_apart
+from everview.sql.namespace import distinct_names
 from everview.sql.statements import CreateIndex, CreateMaterializedView, CreateView, OwnWords
 from everview.sql.typed_meanings import with_types
 
@@ -101,7 +101,7 @@ def define_query(statement: CreateView, definitions: Definitions, *, dialect: st
             f"view {statement.name} names {len(statement.columns)} columns, and its query has {len(given)}",
             hint="name all columns or none",
         )
-    chosen = statement.columns or told_apart(given)
+    chosen = statement.columns or distinct_names(given)
     sql = to_sql(_with_columns(statement.query, given, chosen))
     columns = tuple((name, kind) for name, (_, kind) in zip(chosen, found.columns, strict=True))
     if check(recorded_query(sql), CatalogNames(definitions), sql, allow_volatile=True).columns != columns:
@@ -127,7 +127,7 @@ def _with_columns(query: exp.Expr, given: Sequence[str], chosen: Sequence[str]) 
     alias = exp.TableAlias(this=exp.to_identifier("q", quoted=True))
     if not star:
         alias.set("columns", [exp.to_identifier(name, quoted=True) for name in chosen])
-    sources = told_apart(given) if star else chosen
+    sources = distinct_names(given) if star else chosen
     outputs = [
         exp.alias_(exp.column(old, quoted=True), new, quoted=True) for old, new in zip(sources, chosen, strict=True)
     ]

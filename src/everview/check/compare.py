@@ -28,7 +28,7 @@ import duckdb
 from everview.change.schema import Column
 from everview.change.types import Kind, Type
 from everview.check.report import Difference
-from everview.sql.fetching import fetched
+from everview.sql.result_values import fetched
 
 DIGITS = 9
 """In which computed DOUBLEs agree; half as many of a REAL."""

@@ -23,7 +23,7 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 from sqlglot import exp
 
 from everview.change.types import Kind
-from everview.sql.calls import called
+from everview.sql.aggregates import called
 from everview.sql.dialects import to_sql
 from everview.sql.typer import Described, Inputs, typer
 

@@ -24,7 +24,7 @@ from everview.check.compare import Compared, Comparison, quoted
 from everview.check.exact_sums import define_exact_sums
 from everview.check.user_queries import Question, ViewQuery
 from everview.errors import EverviewError
-from everview.sql.fetching import fetched
+from everview.sql.result_values import fetched
 from everview.sql.settings import connect
 from everview.store.contract import Table
 from everview.store.encoding.registering import register, unregister

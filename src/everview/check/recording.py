@@ -37,7 +37,7 @@ from everview.check.user_queries import ViewQuery
 from everview.check.verify import ShownViews, chosen
 from everview.errors import DefinitionError
 from everview.scratch import scratch
-from everview.sql.fetching import fetched
+from everview.sql.result_values import fetched
 from everview.sql.settings import connect
 from everview.store.contract import TableSnapshot
 from everview.store.encoding.registering import register

@@ -24,7 +24,7 @@ import pyarrow as pa
 from everview.change.schema import ROW_ID, Column
 from everview.change.types import INTEGERS, SIGNED, UUID, VARCHAR, Kind, Type
 from everview.check.trial_queries import asking, whole
-from everview.sql.namespace import Relation, fold
+from everview.sql.namespace import NamedRelation, fold
 from everview.store.encoding.fitting import fit
 
 ROUNDS = 7
@@ -56,7 +56,7 @@ class Round:
 class _Sampled:
     """One table: the values of each column, and the rows as numbers of values, by key."""
 
-    relation: Relation
+    relation: NamedRelation
     pools: list[pa.Array]
     key: list[int]
     """The places of the key's columns; none where rows are distinguished by nothing that is seen."""
@@ -149,7 +149,7 @@ class Sample:
     """A history of the tables that a query reads. ``real`` are some of their rows."""
 
     def __init__(
-        self, relations: Sequence[Relation], text: str, real: Mapping[str, pa.Table], level: int = 0, seed: int = 1
+        self, relations: Sequence[NamedRelation], text: str, real: Mapping[str, pa.Table], level: int = 0, seed: int = 1
     ) -> None:
         self._chance = random.Random(seed)
         literals = _literals(text)
@@ -240,7 +240,9 @@ class Sample:
             rows[key] = row
 
 
-def _sampled(relation: Relation, literals: Sequence[str], real: pa.Table | None, level: int, near: int) -> _Sampled:
+def _sampled(
+    relation: NamedRelation, literals: Sequence[str], real: pa.Table | None, level: int, near: int
+) -> _Sampled:
     pools = []
     for column in relation.columns:
         # What the query names comes first, and is drawn oftener than what it does not.

@@ -23,11 +23,10 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from everview.sql.calls import aggregates, called
+from everview.sql.aggregates import aggregates, called, computed_parts, outer_aggregates
 from everview.sql.dialects import DEFAULT, reader, to_sql
-from everview.sql.expand import WHOLE, is_whole
-from everview.sql.open_orders import open_orders
-from everview.sql.outer_aggregates import computed_parts, outer_aggregates
+from everview.sql.expansion import WHOLE, is_whole
+from everview.sql.nondeterministic_orders import nondeterministic_orders
 
 KEY = "__key_"
 """What key columns are called that subqueries pass on."""
@@ -54,7 +53,7 @@ def settled(tree: exp.Expr, key_of: KeyOf) -> Settled:
     """A checked query with every ordering completed. The original is not changed."""
     holder = exp.Paren(this=tree.copy())
     found = Settled(holder)
-    for order in open_orders(holder, ""):
+    for order in nondeterministic_orders(holder, ""):
         if not _Settling(key_of).order(order.node):
             found.doubts.append(order.what)
     if any(join.method.upper() == "POSITIONAL" for join in holder.find_all(exp.Join)):
@@ -173,7 +172,7 @@ class _Settling:
         rows = spec is not None and str(spec.args.get("kind") or "").upper() == "ROWS" and not spec.args.get("exclude")
         if called(call) in _ONE_BY_ONE or rows:
             _extend(window, keys)
-        elif called(call) not in _PICKED and not open_orders(exp.Paren(this=call.copy()), ""):
+        elif called(call) not in _PICKED and not nondeterministic_orders(exp.Paren(this=call.copy()), ""):
             self._sure = False  # a frame of rows without some of them: which ones, the tie decides
         elif call.find(exp.Order, exp.Distinct) is None:  # peers share a frame, and a longer order would cut it
             order = window.args.get("order")

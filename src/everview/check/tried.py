@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from everview.sql.calls import is_aggregate
-from everview.sql.expand import is_whole
+from everview.sql.aggregates import is_aggregate
+from everview.sql.expansion import is_whole
 
 _SIMPLE = (exp.Column, exp.Literal, exp.Null, exp.Boolean, exp.Star)
 

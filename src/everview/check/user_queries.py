@@ -27,12 +27,12 @@ from everview.check.compare import quoted
 from everview.check.exact_sums import exactly_summed
 from everview.check.settled import settled
 from everview.check.tried import tried
-from everview.sql.as_of import endless_join
-from everview.sql.calls import called, is_aggregate
+from everview.sql.aggregates import called, is_aggregate
 from everview.sql.check import Checked, check
 from everview.sql.dialects import DEFAULT, reader, to_sql
-from everview.sql.open_orders import ORDERED, open_orders
+from everview.sql.nondeterministic_orders import ORDERED, nondeterministic_orders
 from everview.sql.own_parse import nodes, parse_tree
+from everview.sql.refused_constructs import endless_join
 from everview.sql.ties import has_ties
 from everview.sql.time_windows import TIME_WINDOWS
 from everview.store.contract import Table
@@ -187,7 +187,7 @@ class ViewQuery:
         own_words = has_ties(self._tree) or any(called(node) in TIME_WINDOWS for node in self._tree.walk())
         named = any(isinstance(source.of, NamedQuery) for source in self.sources)
         positional = any(join.method.upper() == "POSITIONAL" for join in self._tree.find_all(exp.Join))
-        if own_words or named or positional or open_orders(self._tree, "") or self._sums:
+        if own_words or named or positional or nondeterministic_orders(self._tree, "") or self._sums:
             return self._said()
         if not is_one_query(self._text):
             return self._said()

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from everview.client.result import ResultColumn
 from everview.errors import EverviewError, ValueTypeError
-from everview.sql.long_intervals import carried
+from everview.sql.result_values import carried
 from everview.sql.settings import connect
 from everview.store.encoding.columns import one_array
 from everview.store.encoding.fitting import fit

@@ -28,9 +28,9 @@ from everview.client.table_handles import shown
 from everview.client.validating import Validation, ViewTrial
 from everview.client.view_rows import ViewRows
 from everview.plan.compile import CompiledView
-from everview.sql.as_of import refuse_endless_join
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.namespace import fold
+from everview.sql.refused_constructs import refuse_endless_join
 from everview.sql.statements import CreateMaterializedView
 from everview.sql.words import Worded
 from everview.store.contract import Store, Table, TableReader, TableSnapshot

@@ -26,7 +26,7 @@ from everview.client.answers import AnswerSource
 from everview.maintain.figures import EpochFigures
 from everview.maintain.metrics import Metrics
 from everview.maintain.staleness import max_throughput
-from everview.sql.namespace import SYSTEM_TABLES, Relation, system_name
+from everview.sql.namespace import SYSTEM_TABLES, NamedRelation, system_name
 from everview.store.contract import TableSnapshot
 
 Row: TypeAlias = tuple[Any, ...]
@@ -194,7 +194,7 @@ READERS: dict[str, Read] = {
 }
 
 SYSTEM_RELATIONS = {
-    system_name(name): Relation(
+    system_name(name): NamedRelation(
         system_name(name), "table", tuple(Column(column, kind) for column, kind in COLUMNS[name].items()), bag=True
     )
     for name in SYSTEM_TABLES
@@ -205,7 +205,7 @@ SYSTEM_RELATIONS = {
 class SystemNames(CatalogNames):
     """The catalog together with the system tables."""
 
-    def find(self, name: str) -> Relation | None:
+    def find(self, name: str) -> NamedRelation | None:
         return SYSTEM_RELATIONS.get(name) or super().find(name)
 
 

@@ -32,11 +32,11 @@ from everview.errors import DefinitionError, EverviewError
 from everview.maintain.trial import Trial
 from everview.plan.compile import CompiledView, plan_views
 from everview.sql.dialects import DEFAULT, reader, to_sql
-from everview.sql.namespace import Namespace, Relation, fold
-from everview.sql.open_orders import open_orders
+from everview.sql.namespace import NamedRelation, Namespace, fold
+from everview.sql.nondeterministic_orders import nondeterministic_orders
+from everview.sql.own_parse import shape
 from everview.sql.statements import CreateMaterializedView
 from everview.sql.ties import worded_rank
-from everview.sql.trust import shape
 from everview.sql.words import INPUT, worded
 from everview.store.encoding.fitting import Unfit, fit
 
@@ -99,7 +99,7 @@ class _Question:
 
     sql: str
     text: str
-    sources: tuple[Relation, ...]
+    sources: tuple[NamedRelation, ...]
 
     @staticmethod
     def of(view: CreateMaterializedView, compiled: CompiledView, names: Namespace) -> _Question:
@@ -137,7 +137,7 @@ def _readings(view: CreateMaterializedView) -> list[str]:
     return [view.words.text, *([ranked] if ranked is not None else [])]
 
 
-def _named(sources: Sequence[Relation]) -> dict[str, str]:
+def _named(sources: Sequence[NamedRelation]) -> dict[str, str]:
     return {source.name: f"SELECT * FROM {INPUT}{number}" for number, source in enumerate(sources)}
 
 
@@ -237,7 +237,7 @@ class _History:
         """Whether the rows are those of the query with nondeterministic orderings settled by the row key; if
         they cannot be settled, whether there are as many rows."""
         tree = reader(DEFAULT).read(self.compiled.meaning)
-        if not open_orders(tree, ""):
+        if not nondeterministic_orders(tree, ""):
             return False
         keys = {fold(one.name): (ROW_ID,) if one.bag else one.key for one in self.question.sources}
         made = settled(tree, lambda name: keys.get(fold(name)))

@@ -36,7 +36,7 @@ from everview.change.types import BOOLEAN, VARCHAR, Type, parse_type
 from everview.operators.recursion import RoundCounter
 from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
 from everview.sql.bounded_recursion import GOES_ON
-from everview.sql.long_intervals import carried
+from everview.sql.result_values import carried
 from everview.sql.settings import closed_at_exit, connect
 from everview.store.encoding.fitting import fit
 from everview.store.encoding.registering import register, unregister

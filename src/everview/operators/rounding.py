@@ -21,7 +21,7 @@ from sqlglot import exp
 from everview.change.types import FLOATS, Type
 from everview.operators.evaluation import evaluator
 from everview.plan.expressions import parsed, written
-from everview.sql.calls import called
+from everview.sql.aggregates import called
 
 _EXACT_OF_WHOLE = frozenset({"sum", "avg", "mean", "product"})
 """Round only where their arguments are floats."""

@@ -8,9 +8,9 @@ the one before, and nothing is touched but memory.
     text ──parse──▶ statement ──check──▶ tree, names and types ──build──▶ relations
          ──rewrite──▶ cheaper relations ──plan──▶ steps, state, zones
 
-    >>> from everview.sql.namespace import Names, Relation
+    >>> from everview.sql.namespace import Names, NamedRelation
     >>> columns = (Column("id", parse_type("BIGINT"), nullable=False), Column("amount", parse_type("DOUBLE")))
-    >>> shop = Names([Relation("orders", "table", columns, ("id",))])
+    >>> shop = Names([NamedRelation("orders", "table", columns, ("id",))])
     >>> big = compile_text("CREATE MATERIALIZED VIEW big AS SELECT * FROM orders WHERE amount > 5", shop)
     >>> print(outline(big.relation))
     project "orders.id" AS id, "orders.amount" AS amount  [id]
@@ -45,10 +45,10 @@ from everview.sql.check import Checked, check
 from everview.sql.dialects import to_sql, too_deep
 from everview.sql.namespace import Namespace, nearest
 from everview.sql.options import ROUNDS
+from everview.sql.own_parse import is_trusted
 from everview.sql.parse import parse
 from everview.sql.positions import offset_of, otherwise_at
 from everview.sql.statements import CreateIndex, CreateMaterializedView, OwnWords
-from everview.sql.trust import is_trusted
 from everview.sql.typer import Columns, typer
 from everview.sql.words import worded
 
@@ -83,7 +83,7 @@ class CompiledView:
     """The tables and views it reads."""
     index: tuple[str, ...] = ()
     """For an index: the columns it is by."""
-    sources: tuple[namespace.Relation, ...] = ()
+    sources: tuple[namespace.NamedRelation, ...] = ()
     """What it reads, as it sees it."""
     resolved: exp.Expr | None = field(default=None, compare=False, repr=False)
     """The query with every name resolved, where it has a plan."""
@@ -93,13 +93,13 @@ class CompiledView:
     """These words."""
 
     @property
-    def named(self) -> namespace.Relation:
+    def named(self) -> namespace.NamedRelation:
         """What a query over this view sees."""
         shown = {field.name for field in self.columns}
         columns = tuple(Column(field.name, field.type, field.nullable) for field in self.columns)
         visible = set(self.relation.key) <= shown
         key = self.relation.key if visible else ()
-        return namespace.Relation(self.name, "view", columns, key, bag=not visible)
+        return namespace.NamedRelation(self.name, "view", columns, key, bag=not visible)
 
     @cached_property
     def meaning(self) -> str:
@@ -237,7 +237,7 @@ def _planned(
 def _with_own_names(view: CreateMaterializedView, columns: Columns) -> CreateMaterializedView:
     """The view with names for its columns, if it gives none and two of the query's are equal."""
     given = tuple(name for name, _ in columns)
-    chosen = namespace.told_apart(given)
+    chosen = namespace.distinct_names(given)
     return view if view.columns or chosen == given else replace(view, columns=chosen)
 
 

@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from everview.sql.dialects import reader
 from everview.sql.options import SETTINGS, STORE_SETTINGS, Option, checked_option, nearest
-from everview.sql.split import Piece
+from everview.sql.pieces import Piece
 from everview.sql.statements import (
     CreateIndex,
     CreateMaterializedView,

@@ -32,12 +32,27 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, 
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedQuery:
     """A query that was checked: as it was before its names were resolved, and after."""
 
     before: exp.Expr
     after: exp.Expr
     columns: Columns
+
+
+_KNOWN: dict[tuple[object, ...], ResolvedQuery] = {}
+_MOST_KNOWN = 1000
+"""Queries that were resolved, by what they are without their constants; past so many all are forgotten."""
+
+
+def known_query(key: tuple[object, ...]) -> ResolvedQuery | None:
+    return _KNOWN.get(key)
+
+
+def remember_query(key: tuple[object, ...], resolved: ResolvedQuery) -> None:
+    if len(_KNOWN) >= _MOST_KNOWN:
+        _KNOWN.clear()
+    _KNOWN[key] = resolved
 
 
 def mark_constants(tree: exp.Expr) -> list[exp.Literal]:
@@ -60,7 +75,7 @@ def template(tree: exp.Expr, constants: Sequence[exp.Literal]) -> str:
             literal.set("this", value)
 
 
-def with_constants(known: Resolved, tree: exp.Expr, constants: Sequence[exp.Literal]) -> exp.Expr | None:
+def with_constants(known: ResolvedQuery, tree: exp.Expr, constants: Sequence[exp.Literal]) -> exp.Expr | None:
     """The resolved query with these constants, and with the places of this query's text; None if
     the queries are different after all, which two trees of one text can be."""
     pairs = list(zip_longest(known.before.walk(), tree.walk()))

@@ -1,7 +1,7 @@
 """Copies of trees.
 
 What sqlglot's own ``copy`` does, without taking apart every mark of every node, since marks are
-values that nobody changes; that makes it several times as fast, and views are defined by the thousand.
+values that are never changed; that makes it several times as fast, and views are defined by the thousand.
 """
 
 from __future__ import annotations

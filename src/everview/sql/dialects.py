@@ -21,14 +21,21 @@ stand where the original has the same names in the same order. So are literals a
 happened at; a statement that cannot be read is an error instead of an opaque ``Command``;
 and a parameter (``?``, ``$1``, ``:name``) keeps its place and name in its ``meta``, see
 :mod:`everview.sql.parameters`.
+
+**sqlglot's log.** Everything that is wrong with a text is in the error that is raised, so while a statement is read or
+checked sqlglot's warnings about it go nowhere (:func:`quiet`); at other times, and in other threads, its logger does
+what the application wants of it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
+import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, NoReturn, TypeVar
 
 from sqlglot import Dialects, exp
@@ -62,7 +69,7 @@ def to_sql(tree: exp.Expr, *, pretty: bool = False) -> str:
         raise too_deep() from None
     except UnsupportedError as error:
         raise SqlRefusedError(
-            "the text says something that DuckDB's SQL cannot", detail=str(error), hint="write it in DuckDB's SQL"
+            "DuckDB's SQL has no words for a part of the text", detail=str(error), hint="write it in DuckDB's SQL"
         ) from None
 
 
@@ -73,7 +80,27 @@ def too_deep() -> SqlRefusedError:
     )
 
 
-class Unreadable(ParseError):
+_AT_WORK: ContextVar[bool] = ContextVar("everview_reads_sql", default=False)
+
+
+def _is_for_the_application(record: logging.LogRecord) -> bool:
+    return not _AT_WORK.get()
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Let sqlglot log nothing inside."""
+    logger = logging.getLogger("sqlglot")
+    if _is_for_the_application not in logger.filters:
+        logger.addFilter(_is_for_the_application)
+    token = _AT_WORK.set(True)
+    try:
+        yield
+    finally:
+        _AT_WORK.reset(token)
+
+
+class ParseFailure(ParseError):
     """sqlglot's error, with the token it happened at. sqlglot itself catches it where it tries
     one reading after another."""
 
@@ -85,14 +112,14 @@ class Unreadable(ParseError):
         self.at_end = at_end
 
 
-class _Reading(Parser):
+class _ChangedParser(Parser):
     """What is changed in the parser of every dialect."""
 
     _NAMES = Parser.ID_VAR_TOKENS | {TokenType.IDENTIFIER, TokenType.STRING}
 
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
         found = token or self._curr or self._prev or None
-        raise Unreadable(message, found, behind=found is self._prev, at_end=not self._curr)
+        raise ParseFailure(message, found, behind=found is self._prev, at_end=not self._curr)
 
     def _parse_as_command(self, start: Token) -> NoReturn:
         self.raise_error("Unsupported syntax")
@@ -146,16 +173,16 @@ class Reader:
         self._dialect = Everview() if name == DEFAULT else Dialect.get_or_raise(_READ_AS.get(name, name))
         parser, tokenizer = self._dialect.parser_class, self._dialect.tokenizer_class
         parameters = {
-            TokenType.PLACEHOLDER: _Reading._parse_unnamed_parameter,
-            TokenType.PARAMETER: _Reading._parse_dollar_parameter,
-            TokenType.COLON: _Reading._parse_colon_parameter,
+            TokenType.PLACEHOLDER: _ChangedParser._parse_unnamed_parameter,
+            TokenType.PARAMETER: _ChangedParser._parse_dollar_parameter,
+            TokenType.COLON: _ChangedParser._parse_colon_parameter,
         }
         # Without commands the tokenizer reads EXPLAIN and SHOW like everything else; with them it
         # swallows the rest of the statement as one string.
         self._tokenizer: type[Tokenizer] = type(f"{tokenizer.__name__}Whole", (tokenizer,), {"COMMANDS": set()})
         self._parser: type[Parser] = type(
             f"{parser.__name__}Reading",
-            (_Reading, parser),
+            (_ChangedParser, parser),
             {"PLACEHOLDER_PARSERS": parser.PLACEHOLDER_PARSERS | parameters},
         )
 
@@ -168,7 +195,7 @@ class Reader:
         return self.tree(tokens, text)
 
     def tokens(self, text: str) -> list[Token]:
-        """The tokens of a text, without its comments: a tree says what a text means."""
+        """The tokens of a text, without its comments: a tree holds what a text means."""
         tokens = self._tokenizer(dialect=self._dialect).tokenize(text)
         for token in tokens:
             token.comments = []
@@ -180,7 +207,7 @@ class Reader:
         parser = self._parser(dialect=self._dialect, error_level=ErrorLevel.IMMEDIATE, max_nodes=most)
         try:
             trees = parser.parse(tokens, text)
-        except Unreadable as error:
+        except ParseFailure as error:
             raise too_deep() if parser._node_count > most else _syntax_error(text, error) from None
         except RecursionError:
             raise too_deep() from None
@@ -241,7 +268,7 @@ def reserved_words() -> frozenset[str]:
 # ------------------------------------------------------------------ errors
 
 
-def _syntax_error(text: str, error: Unreadable) -> EverviewError:
+def _syntax_error(text: str, error: ParseFailure) -> EverviewError:
     description = str(error)
     expected = re.fullmatch(r"[Ee]xpect(?:ing|ed) (.+?)(?: but got .*)?\.?", description, re.DOTALL)
     why = f"expected {expected[1]}" if expected else _plain(description)
@@ -259,7 +286,7 @@ def _syntax_error(text: str, error: Unreadable) -> EverviewError:
 
 
 def _plain(description: str) -> str | None:
-    """sqlglot's words without its classes; nothing where they say no more than the mark does."""
+    """sqlglot's words without its classes; nothing where they add nothing to the mark."""
     missing = re.match(r"Required keyword: '(\w+)' missing for <class '(?:\w+\.)*(\w+)'>", description)
     if missing:
         return f"{_words(missing[2])} lacks a part"
@@ -317,8 +344,8 @@ def _reread(tree: exp.Expr) -> exp.Expr:
     text = sql if whole else f"SELECT {sql}"
     try:
         read = reader(DEFAULT).read(text)
-    except SqlSyntaxError:  # its place is one in the written text, which nobody knows
-        raise SqlglotError("what it says cannot be written in DuckDB's SQL") from None
+    except SqlSyntaxError:  # its place is one in the written text, which the user never sees
+        raise SqlglotError("it cannot be written in DuckDB's SQL") from None
     for node in read.walk():
         for key in ("line", "col", "start", "end"):
             node.meta.pop(key, None)

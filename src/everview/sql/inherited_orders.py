@@ -21,11 +21,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.sql.calls import aggregates, called
+from everview.sql.aggregates import aggregates, called, computed_parts, outer_aggregates
 from everview.sql.copies import copied
 from everview.sql.dialects import DEFAULT, reader, to_sql
-from everview.sql.open_orders import open_orders
-from everview.sql.outer_aggregates import computed_parts, outer_aggregates
+from everview.sql.nondeterministic_orders import nondeterministic_orders
 
 ORDER = "__order_"
 """What columns are called that a subquery passes its order on in."""
@@ -66,7 +65,7 @@ def _is_passed_on(order: exp.Order) -> bool:
 def _without_order(select: exp.Select) -> Iterator[exp.Expr]:
     """What depends on the order of the rows of this very SELECT, and names none. (Equal rows of an order that is
     named come in any order: DuckDB's sort does not keep them as they were.) Calls over different values do not."""
-    for found in open_orders(select, ""):
+    for found in nondeterministic_orders(select, ""):
         node = found.node
         if found.ties_only or node.find_ancestor(exp.Query) is not select:
             continue
@@ -198,7 +197,7 @@ def _give_window(window: exp.Window, keys: list[exp.Ordered]) -> None:
 
 def _give_call(call: exp.Expr, keys: list[exp.Ordered]) -> None:
     if isinstance(call, exp.AnyValue) and isinstance(call.parent, exp.IgnoreNulls):
-        call = call.parent  # sqlglot says of any_value what it does anyway
+        call = call.parent  # sqlglot adds to any_value what it does anyway
     text = to_sql(call)
     if isinstance(call.parent, exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls) or not text.endswith(")"):
         raise _Unwritten

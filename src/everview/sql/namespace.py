@@ -16,13 +16,19 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from everview.change.schema import RESERVED, Column
+from everview.change.types import Type
 from everview.errors import DefinitionError
 
 RelationKind: TypeAlias = Literal["table", "view", "named query"]
 
 SYSTEM = "everview"
-"""The schema of tables that tell how views are doing."""
+"""The schema of the tables with the status of views."""
 SYSTEM_TABLES = ("epochs", "groups", "stages", "view_updates", "views")
+
+TABLE_FUNCTIONS = frozenset(
+    {"unnest", "generate_series", "range", "repeat", "repeat_row", "json_each", "json_tree", "generate_subscripts"}
+)
+"""DuckDB's table functions that depend on their arguments only."""
 
 
 def system_name(name: str) -> str:
@@ -35,7 +41,7 @@ def fold(name: str) -> str:
     return "".join(char.lower() if char.isascii() else char for char in name)
 
 
-def told_apart(names: Iterable[str]) -> tuple[str, ...]:
+def distinct_names(names: Iterable[str]) -> tuple[str, ...]:
     """The names of a query's columns as DuckDB gives them to a table or view: the second ``a`` is ``a_1``."""
     taken: set[str] = set()
     met: Counter[str] = Counter()
@@ -58,7 +64,7 @@ def nearest(name: str, existing: Iterable[str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Relation:
+class NamedRelation:
     """Something a query can read: a table, a materialized view, or a named query (what
     ``CREATE VIEW`` made), which is replaced by its text wherever it is used."""
 
@@ -84,10 +90,15 @@ class Relation:
         return next((column for column in self.columns if fold(column.name) == folded), None)
 
 
+def inputs_of(relations: Iterable[NamedRelation]) -> dict[str, list[tuple[str, Type]]]:
+    """The columns of relations with their types, as DuckDB is given them."""
+    return {relation.name: [(column.name, column.type) for column in relation.columns] for relation in relations}
+
+
 class Namespace(Protocol):
     """Finds relations by name, in any spelling of upper and lower case."""
 
-    def find(self, name: str) -> Relation | None: ...
+    def find(self, name: str) -> NamedRelation | None: ...
 
     def names(self) -> list[str]: ...
 
@@ -95,11 +106,11 @@ class Namespace(Protocol):
 class Names:
     """A namespace in memory."""
 
-    def __init__(self, relations: Iterable[Relation] | Mapping[str, Relation] = ()) -> None:
+    def __init__(self, relations: Iterable[NamedRelation] | Mapping[str, NamedRelation] = ()) -> None:
         given = relations.values() if isinstance(relations, Mapping) else relations
         self._relations = {fold(relation.name): relation for relation in given}
 
-    def find(self, name: str) -> Relation | None:
+    def find(self, name: str) -> NamedRelation | None:
         return self._relations.get(fold(name))
 
     def names(self) -> list[str]:

@@ -34,7 +34,7 @@ SETTINGS: Mapping[str, Values] = {
     "dialect": None,
     "on_reevaluation": VIEW_OPTIONS["on_reevaluation"],
 }
-"""What ``SET`` sets, for whoever says it."""
+"""What ``SET`` sets, for one session."""
 
 STORE_SETTINGS: Mapping[str, Values] = {
     "log_retention_operations": int,

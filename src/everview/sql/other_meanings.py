@@ -18,7 +18,7 @@ types, the operation is marked (:mod:`everview.sql.marks`). Words of their own:
 | SQLite | ``typeof`` has other words; dates have changes such as ``'+1 day'`` | refused |
 
 Patterns and parts of texts are in :mod:`everview.sql.pattern_meanings`, collations in
-:mod:`everview.sql.collated_meanings`.
+:mod:`everview.sql.marks`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from everview.errors import SqlRefusedError
-from everview.sql.collated_meanings import mark_comparisons
-from everview.sql.marks import fails, marked
+from everview.sql.marks import fails, mark_comparisons, marked
 from everview.sql.meanings import MEANINGS, Meaning, TextToInteger, ToInteger, Zero
 from everview.sql.pattern_meanings import PATTERNS, NoCounterpart
 from everview.sql.positions import error_at, offset_of

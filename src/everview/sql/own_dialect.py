@@ -192,11 +192,11 @@ class Everview(DuckDB):
             return super().distinct_sql(expression)
 
         def query_modifiers(self, expression: exp.Expr, *sqls: str) -> str:
-            # FETCH is a LIMIT by another name. sqlglot would leave out what it says of ties and percents.
+            # FETCH is a LIMIT by another name. sqlglot would leave out its ties and percents.
             fetch = expression.args.get("limit")
             if isinstance(fetch, exp.Fetch):
-                said = fetch.args.get("limit_options") or exp.LimitOptions()
-                kept = exp.LimitOptions(percent=said.args.get("percent"), with_ties=said.args.get("with_ties"))
+                options = fetch.args.get("limit_options") or exp.LimitOptions()
+                kept = exp.LimitOptions(percent=options.args.get("percent"), with_ties=options.args.get("with_ties"))
                 count = fetch.args.get("count") or exp.Literal.number(1)
                 expression.set("limit", exp.Limit(expression=count.copy(), limit_options=kept))
             return super().query_modifiers(expression, *sqls)

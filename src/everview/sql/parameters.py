@@ -18,8 +18,8 @@ list, tuple            ``[…]``
 dict                   ``{'field': …}``, a STRUCT
 =====================  ====================================================
 
-``?`` are numbered from 1 over the whole text, ``$1`` says its number, ``:name`` and ``$name``
-say their name. A text uses one of the three, and every value that is given.
+``?`` are numbered from 1 over the whole text, ``$1`` has its number, ``:name`` and ``$name``
+have their name. A text uses one of the three, and every value that is given.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Text to statements.
 
 :func:`parse` cuts a text at its semicolons and reads each piece into the
-dataclass that says what it asks for, or raises an error that shows where it is wrong.
+dataclass of what it asks for, or raises an error that shows where it is wrong.
 
     >>> [type(found).__name__ for found in parse("CREATE TABLE t (a INTEGER PRIMARY KEY); SELECT a FROM t")]
     ['CreateTable', 'Select']
 
 What a statement begins with decides who reads it: a few are Everview's own (EXPLAIN, SHOW,
 DESCRIBE, FLUSH, SET: :mod:`everview.sql.commands`), the others are read by sqlglot and taken
-over field by field (:mod:`everview.sql.definitions`, :mod:`everview.sql.writes`). What a
+over field by field (:mod:`everview.sql.definition_statements`, :mod:`everview.sql.write_statements`). What a
 field does not cover is refused, never ignored. Nothing is looked up in a catalog here.
 """
 
@@ -21,13 +21,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from everview.errors import SqlError, SqlRefusedError, SqlSyntaxError
-from everview.sql import commands, definitions, writes
-from everview.sql.dialects import DEFAULT, reader, too_deep
+from everview.sql import commands, definition_statements, write_statements
+from everview.sql.dialects import DEFAULT, quiet, reader, too_deep
 from everview.sql.own_parse import parse_tree
 from everview.sql.parameters import Parameters, Values
+from everview.sql.pieces import Piece, stretch
 from everview.sql.positions import error_at, otherwise_at
-from everview.sql.quiet import quiet
-from everview.sql.split import Piece, stretch
 from everview.sql.statements import OwnWords, SetDialect, Statement
 
 _OWN: dict[str, Callable[[Piece], Statement]] = {
@@ -39,14 +38,14 @@ _OWN: dict[str, Callable[[Piece], Statement]] = {
 }
 
 _READ: tuple[tuple[type[exp.Expr], Callable[[Piece, exp.Expr], Statement]], ...] = (
-    (exp.Create, definitions.read_create),
-    (exp.Alter, definitions.read_alter),
-    (exp.Drop, definitions.read_drop),
-    (exp.Insert, writes.read_insert),
-    (exp.Update, writes.read_update),
-    (exp.Delete, writes.read_delete),
-    (exp.Query, writes.read_select),
-    (exp.Values, writes.read_select),
+    (exp.Create, definition_statements.read_create),
+    (exp.Alter, definition_statements.read_alter),
+    (exp.Drop, definition_statements.read_drop),
+    (exp.Insert, write_statements.read_insert),
+    (exp.Update, write_statements.read_update),
+    (exp.Delete, write_statements.read_delete),
+    (exp.Query, write_statements.read_select),
+    (exp.Values, write_statements.read_select),
 )
 
 _BEGINNINGS = (

@@ -122,7 +122,7 @@ def _substring(node: exp.Expr, meaning: Meaning, dialect: str) -> exp.Expr | Non
         return None
     text, start, length = node.this, node.args.get("start"), node.args.get("length")
     if isinstance(start, exp.Literal) and start.is_string:
-        return _found(text, start, dialect)
+        return _first_match(text, start, dialect)
     if start is None:
         return None
     sound = _length(length, meaning, [part for part in (text, start) if not isinstance(part, exp.Literal)])
@@ -176,7 +176,7 @@ def _closed(node: exp.Expr) -> exp.Expr:
     return exp.Paren(this=node.copy()) if isinstance(node, exp.Binary | exp.Neg) else node.copy()
 
 
-def _found(text: exp.Expr, pattern: exp.Expr, dialect: str) -> exp.Expr | None:
+def _first_match(text: exp.Expr, pattern: exp.Expr, dialect: str) -> exp.Expr | None:
     """PostgreSQL's substring(text from pattern): its first group, or all of it; null if there is none."""
     if dialect not in _POSTGRES:
         return None

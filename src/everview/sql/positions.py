@@ -1,4 +1,4 @@
-"""Where something stands in a text of SQL.
+"""Where something stands in a text of SQL, and the errors that show it.
 
 A place is an offset into the text as the user wrote it; line, column and the
 excerpt with a caret are worked out only when an error is made.
@@ -10,7 +10,7 @@ has none of its own stands where the first of its parts does::
            ^   ^   ^        the sum stands at its first part, the call at its name
 
 A tree without any (``SELECT ()``) stands where its statement begins, which
-``meta["statement"]`` of a query says.
+is in ``meta["statement"]`` of a query.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.errors import SqlError
+from everview.errors import SqlError, UnknownObjectError
 
 _AROUND = 60
 """Characters of a line that an excerpt shows on each side of its caret."""
 
 
 @dataclass(frozen=True, order=True)
-class Position:
+class TextPosition:
     """A line and a column, both from 1."""
 
     line: int
@@ -38,16 +38,16 @@ class Position:
         return f"line {self.line}, column {self.column}"
 
 
-START = Position(1, 1)
+START = TextPosition(1, 1)
 
 STATEMENT = "statement"
 """The mark in ``meta`` of a query: the offset at which its statement begins."""
 
 
-def position(text: str, offset: int) -> Position:
+def position(text: str, offset: int) -> TextPosition:
     """The line and column of an offset; one past the end is the end."""
     offset = max(0, min(offset, len(text)))
-    return Position(text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1)
+    return TextPosition(text.count("\n", 0, offset) + 1, offset - (text.rfind("\n", 0, offset) + 1) + 1)
 
 
 def offset_of(node: exp.Expr) -> int | None:
@@ -64,7 +64,7 @@ def offset_of(node: exp.Expr) -> int | None:
     return offset_of(node.parent)
 
 
-def position_of(node: exp.Expr, text: str) -> Position | None:
+def position_of(node: exp.Expr, text: str) -> TextPosition | None:
     """The line and column of a node in the text that it was read from."""
     offset = offset_of(node)
     return None if offset is None else position(text, offset)
@@ -93,12 +93,24 @@ def error_at(
     why: str | None = None,
     hint: str | None = None,
 ) -> SqlError:
-    """An error that says what is wrong, and shows where."""
+    """An error with what is wrong, and a mark where."""
     if offset is None:
         return kind(what, detail=why, hint=hint)
     at = position(text, offset)
     detail = f"{why or 'see the mark'}\n{excerpt(text, offset, width)}"
     return kind(f"{what} at {at}", detail=detail, hint=hint, line=at.line, column=at.column)
+
+
+def unknown_at(
+    text: str, offset: int | None, what: str, *, width: int = 1, hint: str | None = None
+) -> UnknownObjectError:
+    """The error for a name that a query uses and no table, view, column or function has: its message and detail show
+    the place as those of statements do."""
+    if offset is None:
+        return UnknownObjectError(what, hint=hint)
+    return UnknownObjectError(
+        f"{what} at {position(text, offset)}", detail=f"see the mark\n{excerpt(text, offset, width)}", hint=hint
+    )
 
 
 @contextlib.contextmanager

@@ -23,10 +23,9 @@ from everview.change.types import Kind
 from everview.errors import EverviewError, SqlError, SqlSyntaxError, SqlTypeError
 from everview.sql.copies import copied
 from everview.sql.dialects import DEFAULT, reader, to_sql
-from everview.sql.namespace import Relation, fold, nearest
-from everview.sql.positions import error_at, offset_of
+from everview.sql.namespace import NamedRelation, fold, inputs_of, nearest
+from everview.sql.positions import error_at, offset_of, unknown_at
 from everview.sql.typer import Described, Failure, typer
-from everview.sql.unknown import unknown_at
 
 _QUOTED = r'"((?:[^"]|"")*)"'
 _NOT_IN_TABLE = re.compile(rf"[Tt]able {_QUOTED} does not have a column named {_QUOTED}")
@@ -34,8 +33,8 @@ _NO_COLUMN = r"does not have a column named|in (?:EXCLUDE|REPLACE) list not foun
 _TYPE = r"([A-Z][A-Z0-9_]*(?: [A-Z]+)*(?:\([^)]*\))?(?:\[\d*\])*)"
 
 
-def refusal(failure: Failure, tree: exp.Expr, sql: str, text: str, relations: Sequence[Relation]) -> EverviewError:
-    """The error to raise for what DuckDB said of ``sql``, which was written from ``tree``."""
+def refusal(failure: Failure, tree: exp.Expr, sql: str, text: str, relations: Sequence[NamedRelation]) -> EverviewError:
+    """The error to raise for DuckDB's complaint about ``sql``, which was written from ``tree``."""
     node = _node_at(failure.offset, tree, sql)
     offset, width = _place(node, failure, tree, text)
     message = failure.message.replace("INTEGER_LITERAL", "INTEGER").replace("STRING_LITERAL", "VARCHAR")
@@ -190,9 +189,9 @@ def _unknown_column(
     return unknown_at(text, offset, f"there is no column {name}{where}", width=width, hint=hint)
 
 
-def _columns_around(node: exp.Expr | None, relations: Sequence[Relation], table: str | None) -> list[str]:
+def _columns_around(node: exp.Expr | None, relations: Sequence[NamedRelation], table: str | None) -> list[str]:
     """The columns that can be named where a node stands, of one table or of all, as far as DuckDB can be asked."""
-    inputs = {relation.name: [(column.name, column.type) for column in relation.columns] for relation in relations}
+    inputs = inputs_of(relations)
     select = node.parent_select if node is not None else None
     while isinstance(select, exp.Select):
         probe = exp.Select(expressions=[exp.Star() if table is None else exp.column(exp.Star(), table, quoted=True)])

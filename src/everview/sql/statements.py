@@ -1,14 +1,14 @@
 """Statements: what a text asks for, in fields.
 
-A statement is a frozen dataclass that holds everything it says and has checked
+A statement is a frozen dataclass that holds all parts of its text and has checked
 what can be checked without a catalog; nothing in it has been carried out.
 
 Every statement keeps its own ``text``, ``at`` (where it begins in the whole text) and
 ``source`` (that whole text, to which all positions refer). Queries and expressions are
 sqlglot trees in Everview's dialect (:mod:`everview.sql.dialects`), names not yet resolved,
-parameters replaced. Trees are not changed by anybody: who needs another one copies.
+parameters replaced. Trees are never changed: who needs another one copies it.
 
-Two statements are equal if they say the same, wherever they stand.
+Two statements are equal if their parts are, wherever they stand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sqlglot import exp
 from everview.change.schema import Column, Schema
 from everview.errors import DefinitionError
 from everview.sql.dialects import to_sql
-from everview.sql.positions import START, Position
+from everview.sql.positions import START, TextPosition
 
 Option: TypeAlias = str | int | float | bool
 
@@ -45,7 +45,7 @@ class Statement:
     """What all statements have."""
 
     text: str = field(default="", kw_only=True, compare=False, repr=False)
-    at: Position = field(default=START, kw_only=True, compare=False, repr=False)
+    at: TextPosition = field(default=START, kw_only=True, compare=False, repr=False)
     source: str = field(default="", kw_only=True, compare=False, repr=False)
     words: OwnWords | None = field(default=None, kw_only=True, compare=False, repr=False)
     """Its query as it was written, where it was written in DuckDB's SQL."""
@@ -56,7 +56,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class CreateTable(Statement):
-    """``CREATE TABLE``. Without a ``key`` the rows are told apart by a hidden number, and equal
+    """``CREATE TABLE``. Without a ``key`` the rows are identified by a hidden number, and equal
     rows may stand in the table several times."""
 
     name: str
@@ -275,7 +275,7 @@ class ShowCreate(Statement):
 
     name: str
     kind: str | None = None
-    """In lower case; None where the text does not say."""
+    """In lower case; None where the text has none."""
 
 
 @dataclass(frozen=True)

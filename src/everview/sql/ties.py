@@ -16,7 +16,7 @@ import re
 from sqlglot import exp
 
 from everview.errors import SqlError, SqlRefusedError
-from everview.sql.expand import WHOLE
+from everview.sql.expansion import WHOLE
 from everview.sql.positions import error_at, offset_of
 
 TIES = "with_ties"
@@ -55,7 +55,7 @@ def _is_output(name: str, head: str) -> bool:
 
 
 def has_ties(tree: exp.Expr) -> bool:
-    """Whether a query, as it was read, says WITH TIES somewhere."""
+    """Whether a query, as it was read, has WITH TIES somewhere."""
     return any(options.args.get("with_ties") for options in tree.find_all(exp.LimitOptions))
 
 
@@ -69,7 +69,7 @@ def mark_ties(tree: exp.Expr, text: str) -> None:
         ties = options is not None and bool(options.args.get("with_ties"))
         percent = options is not None and bool(options.args.get("percent"))
         if ties and (not query.args.get("order") or percent):
-            hint = "say what the rows are ordered by" if not percent else "limit to a number of rows"
+            hint = "add what the rows are ordered by" if not percent else "limit to a number of rows"
             raise error_at(SqlError, text, offset_of(limit), "WITH TIES needs ORDER BY and a number of rows", hint=hint)
         count = limit.args.get("count") if isinstance(limit, exp.Fetch) else limit.expression
         plain = exp.Limit(expression=(count or exp.Literal.number(1)).copy())

@@ -158,7 +158,7 @@ def _divide_whole(node: exp.Expr, meaning: Meaning, types: ValueTypes) -> exp.Ex
 
 
 def _remainder(node: exp.Expr, meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
-    """Of floats, where DuckDB says NaN."""
+    """Of floats, where DuckDB answers NaN."""
     if not {types.of(node.this), types.of(node.expression)} & set(FLOATS):
         return None
     by_zero = exp.EQ(this=node.expression.copy(), expression=exp.Literal.number(0))
@@ -233,7 +233,7 @@ def _rows(node: exp.Expr) -> bool:
 
 
 def _key(node: exp.Expr, meaning: Meaning, types: ValueTypes) -> exp.Expr | None:
-    """What rows are grouped, ordered or told apart by."""
+    """What rows are grouped, ordered or made distinct by."""
     if not is_text(types.of(node)):
         return None
     collated = _collated(node, meaning)
@@ -280,10 +280,10 @@ def _float_to_text(node: exp.Expr, _meaning: Meaning, types: ValueTypes) -> exp.
         exp.LT(this=exp.Anonymous(this="ABS", expressions=[value.copy()]), expression=exp.Literal.number("1e15")),
     )
     number = _recast(node, _cast(value.copy(), "BIGINT"))
-    said = {"isnan": "NaN", "isinf": "Infinity"}
+    words = {"isnan": "NaN", "isinf": "Infinity"}
     odd = [
         exp.If(this=exp.Anonymous(this=name, expressions=[value.copy()]), true=exp.Literal.string(text))
-        for name, text in said.items()
+        for name, text in words.items()
     ]
     below = exp.EQ(this=value.copy(), expression=_cast(exp.Literal.string("-inf"), "DOUBLE"))
     negative = exp.If(this=below, true=exp.Literal.string("-Infinity"))

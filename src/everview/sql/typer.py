@@ -1,7 +1,7 @@
 """Types of queries, asked of DuckDB itself.
 
 A :class:`Typer` holds an empty database in memory in which the inputs of a query
-exist without rows, and lets DuckDB's own binder say what columns and types the query has, or
+exist without rows, and lets DuckDB's own binder find what columns and types the query has, or
 what is wrong with it.
 
     >>> tables = {"t": [("a", parse_type("INTEGER")), ("b", parse_type("INTEGER"))]}
@@ -28,7 +28,7 @@ import duckdb
 
 from everview.change.types import Type, parse_type
 from everview.errors import DefinitionError, SqlTypeError
-from everview.sql.fetching import fetched
+from everview.sql.result_values import fetched
 from everview.sql.settings import closed_at_exit, connect
 
 Columns: TypeAlias = tuple[tuple[str, Type], ...]
@@ -103,7 +103,7 @@ class Typer:
         del self._connection
 
     def attempt(self, sql: str, inputs: Inputs) -> Described | Failure:
-        """What DuckDB says of the query, good or bad."""
+        """DuckDB's description of the query, or why it refuses it."""
         with self._lock:
             if self._process != os.getpid() or len(self._schemas) > _SCHEMAS or len(self._answers) > _ANSWERS:
                 self._open()

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from everview.errors import SqlRefusedError
 from everview.sql.dialects import to_sql
-from everview.sql.expand import expanded
-from everview.sql.namespace import Namespace
+from everview.sql.expansion import expanded
+from everview.sql.namespace import Namespace, inputs_of
 from everview.sql.positions import error_at, offset_of
 from everview.sql.typer import Described, Failure, typer
 
@@ -37,8 +37,8 @@ class ValueTypes:
         """The type of a value as DuckDB writes it; nothing where the query has none, for another reason."""
         if isinstance(node, exp.Literal):
             return "VARCHAR" if node.is_string else "INTEGER" if node.is_int else "DECIMAL"
-        said = _ASKED.match(self._asked(node)) or _ASKED.match(self._asked_alone(node))
-        if said is None and not isinstance(self._described(), Failure):
+        complaint = _ASKED.match(self._asked(node)) or _ASKED.match(self._asked_alone(node))
+        if complaint is None and not isinstance(self._described(), Failure):
             raise error_at(
                 SqlRefusedError,
                 self._text,
@@ -46,14 +46,14 @@ class ValueTypes:
                 "the type of this value cannot be found out, and what the dialect means depends on it",
                 hint="write the conversion that is meant: CAST(… AS …), or the expression instead of its alias",
             )
-        return said[1] if said else ""
+        return complaint[1] if complaint else ""
 
     def is_alias(self, key: exp.Expr) -> bool:
         """Whether a key of GROUP BY is the alias of an output: DuckDB knows no expression of one there."""
         return "aliases cannot be used as part of an expression" in self._asked(key)
 
     def _asked(self, node: exp.Expr) -> str:
-        """What DuckDB says to the value as the argument of a function that takes none."""
+        """DuckDB's complaint about the value as the argument of a function that takes none."""
         asked = exp.Anonymous(this="pi", expressions=[exp.Null()])
         node.replace(asked)
         asked.set("expressions", [node])
@@ -83,7 +83,7 @@ class ValueTypes:
 
     def _described(self) -> Described | Failure:
         tree, uses = expanded(self._holder.this, self._namespace, self._text)
-        inputs = {relation.name: [(column.name, column.type) for column in relation.columns] for relation in uses}
+        inputs = inputs_of(uses)
         return typer().attempt(to_sql(tree), inputs)
 
 

@@ -4,7 +4,7 @@ A view is maintained from changes of its tables, so an expression whose value
 depends on the time, on chance, on the session or on a file would go stale unnoticed, and is
 refused with its place, the reason and what to write instead.
 
-Which functions these are DuckDB says itself: all that it does not call consistent, and the
+DuckDB knows which functions these are: all that it does not call consistent, and the
 macros made of them. A few that it calls consistent are not, and are named here.
 """
 

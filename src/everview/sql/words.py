@@ -1,6 +1,6 @@
 """A query in the user's own words, for DuckDB to evaluate as they stand.
 
-Where our reading of a query cannot be trusted, or there is none, DuckDB's own reading says
+Where our reading of a query cannot be trusted, or there is none, DuckDB's own reading shows
 which tables the words read and whether they may be a view, and the words themselves are what is evaluated.
 
 ::
@@ -21,13 +21,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from everview.errors import EverviewError, SqlError, SqlRefusedError
+from everview.sql.aggregates import aggregate_names
 from everview.sql.bounded_recursion import bounded
-from everview.sql.calls import aggregate_names
-from everview.sql.long_intervals import carried
-from everview.sql.namespace import Namespace, Relation, fold
+from everview.sql.namespace import TABLE_FUNCTIONS, NamedRelation, Namespace, fold, inputs_of
 from everview.sql.own_parse import Json, nodes, parse_tree
 from everview.sql.positions import error_at
-from everview.sql.tables import TABLE_FUNCTIONS
+from everview.sql.result_values import carried
 from everview.sql.typer import Columns, Described, Failure, typer
 from everview.sql.volatile import BOUNDS, SAMPLE, WORDS, Reason, reason_of, volatile_names
 
@@ -44,9 +43,9 @@ class Worded:
 
     words: str
     columns: Columns
-    uses: tuple[Relation, ...]
+    uses: tuple[NamedRelation, ...]
     """The tables and views it reads; those that named queries read among them."""
-    named: tuple[Relation, ...]
+    named: tuple[NamedRelation, ...]
     """The named queries it reads, each after those that it is made of."""
 
     def over(self, inputs: Mapping[str, str]) -> str:
@@ -63,7 +62,7 @@ class Worded:
         return replace(self, words=bounded(self.words, limit), named=named)
 
 
-def _listed(relation: Relation) -> str:
+def _listed(relation: NamedRelation) -> str:
     return ", ".join(_quoted(column.name) for column in relation.columns)
 
 
@@ -82,7 +81,7 @@ def worded(
     if found.qualified:
         words = _MAIN.sub("", words)
     uses, named = tuple(found.uses.values()), tuple(found.named.values())
-    inputs = {relation.name: [(column.name, column.type) for column in relation.columns] for relation in uses}
+    inputs = inputs_of(uses)
     plain = Worded(words, (), uses, named)
     asked = plain.over({relation.name: f"SELECT * FROM {INPUT}{number}" for number, relation in enumerate(uses)})
     bare = asked.removesuffix(" AS q()")
@@ -113,11 +112,11 @@ def _read(
     start: int,
     allow_volatile: bool,
     is_planned: bool = False,
-) -> tuple[Json, _Reading]:
+) -> tuple[Json, _ReadTables]:
     tree = parse_tree(words)
     if tree is None:
         raise error_at(SqlError, text, start, "DuckDB does not read a query in these words")
-    found = _Reading(namespace, text, start, allow_volatile, is_planned)
+    found = _ReadTables(namespace, text, start, allow_volatile, is_planned)
     found.visit(tree)
     found.refuse_keywords()
     return tree, found
@@ -133,7 +132,7 @@ def _makes_rows(tree: Json) -> bool:
 
 
 @dataclass
-class _Reading:
+class _ReadTables:
     """What a tree reads, and whether it may."""
 
     namespace: Namespace
@@ -143,8 +142,8 @@ class _Reading:
     is_planned: bool = False
     """Whether Everview evaluates the query with operators of its own: TUMBLE and HOP, which DuckDB does not have, and
     as-of joins, from which it may not return."""
-    uses: dict[str, Relation] = field(default_factory=dict)
-    named: dict[str, Relation] = field(default_factory=dict)
+    uses: dict[str, NamedRelation] = field(default_factory=dict)
+    named: dict[str, NamedRelation] = field(default_factory=dict)
     keywords: list[Json] = field(default_factory=list)
     """Names that are words of DuckDB's unless a column has them."""
     visiting: set[str] = field(default_factory=set)
@@ -226,7 +225,7 @@ class _Reading:
             raise self._error(
                 node,
                 f"{name}() cannot be read from",
-                why="it reads what is no table or view of this database, and nobody would say when that changes",
+                why="it reads what is no table or view of this database, whose changes are in no log",
             )
 
     def _volatile(self, node: Json, what: str, reason: Reason) -> EverviewError:

@@ -10,8 +10,8 @@ from everview.client.system_tables import SystemNames
 from everview.errors import EverviewError, UnknownObjectError
 from everview.sql.check import check
 from everview.sql.dialects import to_sql
+from everview.sql.own_parse import is_trusted
 from everview.sql.statements import Select
-from everview.sql.trust import is_trusted
 from everview.sql.words import worded
 from everview.store.contract import TableSnapshot
 

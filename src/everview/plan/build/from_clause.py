@@ -27,7 +27,7 @@ from everview.plan.build.query_scopes import (
 )
 from everview.plan.expressions import Field
 from everview.plan.relations import JoinKind, QueryRows, Relation, Scan
-from everview.sql.expand import WHOLE
+from everview.sql.expansion import WHOLE
 
 ROW = ROW_ID
 """The hidden column that numbers equal rows where they may repeat."""

@@ -19,7 +19,7 @@ from everview.plan.collations import is_collated
 from everview.plan.expressions import Expr, Field, parsed, written
 from everview.plan.relations import Call, Relation, Way
 from everview.plan.relations.groups import kept_as
-from everview.sql.outer_aggregates import WRAPPERS
+from everview.sql.aggregates import WRAPPERS
 from everview.sql.settings import connect
 
 SUMS = frozenset({"count", "sum", "avg", "mean"})

@@ -19,7 +19,7 @@ from everview.plan.build.links import Link
 from everview.plan.build.query_scopes import QueryScope, has_query
 from everview.plan.expressions import Definition, Expr, Field, quoted
 from everview.plan.relations import Aggregate, Call
-from everview.sql.outer_aggregates import computed_parts, outer_aggregates, plain_columns
+from everview.sql.aggregates import computed_parts, outer_aggregates, plain_columns
 
 Sets = list[list[exp.Expr]]
 

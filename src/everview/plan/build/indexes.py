@@ -4,7 +4,7 @@ An index is a relation of the indexed columns and the row key, and these togethe
 this order, are what its entries are found by.
 
     >>> columns = (Column("id", parse_type("BIGINT"), nullable=False), Column("city", parse_type("VARCHAR")))
-    >>> print(outline(index_relation(Relation("people", "table", columns, ("id",)), ("city",))))
+    >>> print(outline(index_relation(NamedRelation("people", "table", columns, ("id",)), ("city",))))
     project "people.city" AS city, "people.id" AS id  [id]
       scan people (id, city)  [people.id]
 """
@@ -21,13 +21,13 @@ from everview.plan.build.context import BuildContext
 from everview.plan.build.from_clause import scan
 from everview.plan.expressions import of_field
 from everview.plan.relations import Project, outline, project
-from everview.sql.namespace import Relation, nearest
+from everview.sql.namespace import NamedRelation, nearest
 from everview.sql.typer import typer
 
 __all__ = ["index_relation", "outline"]
 
 
-def index_relation(on: Relation, columns: Sequence[str]) -> Project:
+def index_relation(on: NamedRelation, columns: Sequence[str]) -> Project:
     """The indexed columns and the row key of a table or view."""
     source = scan(BuildContext(typer(), {on.name.lower(): on}), exp.to_table(on.name, quoted=True))
     wanted = [*columns, *(name for name in on.key if name.lower() not in {column.lower() for column in columns})]

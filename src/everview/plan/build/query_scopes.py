@@ -19,8 +19,8 @@ from everview.plan.build.context import BuildContext, NoOperator, field_column, 
 from everview.plan.collations import compared_by
 from everview.plan.expressions import Expr
 from everview.plan.relations import Filter, Relation, Sort
+from everview.sql.aggregates import WRAPPERS, names_of
 from everview.sql.copies import copied
-from everview.sql.outer_aggregates import WRAPPERS, names_of
 
 Columns = dict[tuple[str, str], str]
 """(table alias, column), both in lower case, to the field."""

@@ -15,7 +15,7 @@ from everview.plan.build.context import BuildContext, NoOperator, text_of
 from everview.plan.build.links import QueryPiece
 from everview.plan.expressions import Field, parsed, quoted
 from everview.plan.relations import QueryRows, Reevaluate, Scan
-from everview.sql.as_of import refuse_endless_join
+from everview.sql.refused_constructs import refuse_endless_join
 from everview.sql.typer import Failure
 
 

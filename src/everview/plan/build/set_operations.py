@@ -18,7 +18,7 @@ from everview.plan.build.links import QueryPiece
 from everview.plan.build.query_scopes import QueryScope
 from everview.plan.expressions import Definition, Expr, Field, of_field, quoted
 from everview.plan.relations import Relation, SetKind, SetOperation, Union, project
-from everview.sql.calls import aggregates
+from everview.sql.aggregates import aggregates
 
 _KINDS: dict[type[exp.Expr], SetKind] = {
     exp.Union: SetKind.UNION,

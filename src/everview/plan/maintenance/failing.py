@@ -28,7 +28,7 @@ from everview.errors import DefinitionError
 from everview.plan.expressions import Expr, parsed
 from everview.plan.maintenance.operator_definitions import FilterProjectOperator
 from everview.plan.maintenance.sketch import CompileContext, Stream
-from everview.sql.calls import called
+from everview.sql.aggregates import called
 
 _NARROW, _WIDEST = 18, 38
 _COMPARED = (

@@ -19,7 +19,7 @@ from everview.plan.maintenance.operator_definitions import (
 from everview.plan.maintenance.operator_parts import BagOrder, EvaluatedCall, QueryColumn, QueryInput
 from everview.plan.maintenance.sketch import CompileContext, StateDraft, Stream, place_for
 from everview.plan.relations import Reevaluate, Relation, Sort, TopK, Window
-from everview.sql.leaves import replaced as replaced_leaves
+from everview.sql.result_values import replaced_leaves
 
 
 def window(relation: Window, needed: frozenset[str], context: CompileContext) -> Stream:

@@ -40,8 +40,7 @@ from sqlglot import exp
 
 from everview.plan.expressions import conjuncts_of
 from everview.plan.rules.carrying import CarriedColumns, NotApartError, Scope, certain, equates, links
-from everview.sql.calls import aggregate_names, aggregates
-from everview.sql.outer_aggregates import may_hold_outer_aggregates
+from everview.sql.aggregates import aggregate_names, aggregates, may_hold_outer_aggregates
 
 
 def distributed(

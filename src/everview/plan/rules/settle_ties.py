@@ -35,9 +35,8 @@ from sqlglot import exp
 from everview.plan.expressions import of_field, parsed, quoted, written
 from everview.plan.relations import Reevaluate, Relation, Sort, TopK
 from everview.plan.rules.trees import bottom_up
-from everview.sql.calls import aggregates, called
-from everview.sql.open_orders import open_orders
-from everview.sql.outer_aggregates import computed_parts, outer_aggregates
+from everview.sql.aggregates import aggregates, called, computed_parts, outer_aggregates
+from everview.sql.nondeterministic_orders import nondeterministic_orders
 from everview.sql.typer import Failure, typer
 
 
@@ -63,10 +62,10 @@ _AROUND = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 def settled_text(node: Reevaluate) -> str:
     """The query of a re-evaluation with no order left open, as far as DuckDB takes that."""
     tree = parsed(node.query)
-    if not open_orders(tree, "") and not _positional(tree):
+    if not nondeterministic_orders(tree, "") and not _positional(tree):
         return node.query
     holder = exp.Paren(this=tree.copy())
-    for found in [order.node for order in open_orders(holder, "")]:
+    for found in [order.node for order in nondeterministic_orders(holder, "")]:
         query = found.find_ancestor(exp.Query)
         if isinstance(found, exp.Limit | exp.Offset | exp.Distinct):
             _order_rows(query, node)

@@ -26,12 +26,19 @@ from sqlglot import exp
 from everview.errors import SqlError, SqlRefusedError, UnknownObjectError
 from everview.sql.copies import copied
 from everview.sql.dialects import DEFAULT, reader, to_sql
-from everview.sql.namespace import SYSTEM, SYSTEM_TABLES, Namespace, Relation, fold, nearest, system_name
-from everview.sql.positions import error_at, offset_of
-from everview.sql.tables import TABLE_FUNCTIONS
+from everview.sql.namespace import (
+    SYSTEM,
+    SYSTEM_TABLES,
+    TABLE_FUNCTIONS,
+    NamedRelation,
+    Namespace,
+    fold,
+    nearest,
+    system_name,
+)
+from everview.sql.positions import error_at, offset_of, unknown_at
 from everview.sql.time_windows import TIME_WINDOWS, WINDOW_COLUMNS, time_windows
 from everview.sql.typer import typer
-from everview.sql.unknown import unknown_at
 
 WHOLE = "whole"
 """The mark in ``meta`` of a subquery that is evaluated as it stands."""
@@ -59,7 +66,7 @@ _Names: TypeAlias = Mapping[str, _Defined | None]
 """WITH names in sight; None is the name of the recursive query that is being read."""
 
 
-def expanded(query: exp.Expr, namespace: Namespace, text: str) -> tuple[exp.Expr, tuple[Relation, ...]]:
+def expanded(query: exp.Expr, namespace: Namespace, text: str) -> tuple[exp.Expr, tuple[NamedRelation, ...]]:
     """The query with all names replaced, and the relations it reads. The original is left as it is."""
     expansion = _Expansion(namespace, text)
     holder = exp.Paren(this=copied(query))
@@ -69,7 +76,7 @@ def expanded(query: exp.Expr, namespace: Namespace, text: str) -> tuple[exp.Expr
 
 class _Expansion:
     def __init__(self, namespace: Namespace, text: str) -> None:
-        self.uses: dict[str, Relation] = {}
+        self.uses: dict[str, NamedRelation] = {}
         self._namespace = namespace
         self._text = text
         self._open: list[str] = []
@@ -151,7 +158,7 @@ class _Expansion:
         table.set("catalog", None)
         return None
 
-    def _relation(self, table: exp.Table, names: _Names) -> Relation:
+    def _relation(self, table: exp.Table, names: _Names) -> NamedRelation:
         schema = table.args.get("db")
         if schema is not None and not isinstance(schema, exp.Identifier):
             raise self._error(SqlRefusedError, table, f"{to_sql(table)} is not a table")
@@ -182,8 +189,8 @@ class _Expansion:
             hint=hint,
         )
 
-    def _system(self, table: exp.Table) -> Relation:
-        """A table that tells how views are doing: a SELECT can read it, a definition cannot."""
+    def _system(self, table: exp.Table) -> NamedRelation:
+        """A table with the status of views: a SELECT can read it, a definition cannot."""
         relation = self._namespace.find(system_name(table.name))
         if relation is not None:
             return relation
@@ -214,7 +221,7 @@ class _Expansion:
         every.set("with_", copied(defined.recursive))
         return every
 
-    def _named_query(self, table: exp.Table, relation: Relation) -> None:
+    def _named_query(self, table: exp.Table, relation: NamedRelation) -> None:
         if fold(relation.name) in self._open:
             raise self._error(SqlRefusedError, table, f"{relation.name} is defined by itself")
         own = reader(DEFAULT)
@@ -263,7 +270,7 @@ class _Expansion:
                 SqlRefusedError,
                 call,
                 f"{name}() cannot be read from",
-                why="it reads what is no table or view of this database, and nobody would say when that changes",
+                why="it reads what is no table or view of this database, whose changes are in no log",
                 hint="load the rows into a table with INSERT, or write the query out",
             )
         near = nearest(name, TABLE_FUNCTIONS | TIME_WINDOWS)

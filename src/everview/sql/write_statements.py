@@ -1,6 +1,6 @@
 """INSERT, UPDATE, DELETE and SELECT out of sqlglot's trees.
 
-A write says a table and what changes there; whatever else a dialect lets it say
+A write has a table and what changes there; whatever else a dialect lets it have
 (RETURNING, ON CONFLICT, FROM, …) is refused with what to write instead.
 """
 
@@ -9,8 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from everview.sql.dialects import reserved_words
-from everview.sql.fields import aliased_name, names, only, plain_name
-from everview.sql.split import Piece
+from everview.sql.pieces import Piece, aliased_name, names, only, plain_name
 from everview.sql.statements import Delete, Insert, Select, Update
 
 

@@ -17,12 +17,12 @@ from everview.change.types import Type, parse_type
 from everview.errors import DefinitionError
 from everview.sql.dialects import DEFAULT, to_sql
 from everview.sql.options import nearest
+from everview.sql.pieces import Piece
 from everview.sql.positions import offset_of
-from everview.sql.split import Piece
 
 _WRITTEN = (
     "a stored row holds what was written",
-    "compute it in a view; to tell rows apart by a number, leave the primary key out",
+    "compute it in a view; to number the rows, leave the primary key out",
 )
 
 # Class of sqlglot → the word it begins with, why it is refused, and what to do instead.
@@ -74,7 +74,7 @@ def read_columns(piece: Piece, nodes: Sequence[exp.Expr]) -> tuple[tuple[Column,
 
 
 def read_column(piece: Piece, node: exp.ColumnDef) -> tuple[Column, bool]:
-    """A column, and whether it says that it is the primary key."""
+    """A column, and whether it is defined as the primary key."""
     name = node.name
     if node.args.get("default") or node.args.get("output"):
         raise _refusal(piece, node, exp.DefaultColumnConstraint, offset_of(node) or 0)
@@ -97,9 +97,11 @@ def read_type(piece: Piece, node: exp.ColumnDef) -> Type:
     start = offset_of(node.this)
     token = None if start is None else piece.following(start)
     if not isinstance(kind, exp.Expr):
-        raise piece.refuse(node.this, f"column {node.name} needs a type", hint=f"write {node.name} VARCHAR, say")
+        raise piece.refuse(
+            node.this, f"column {node.name} needs a type", hint=f"write {node.name} VARCHAR, for example"
+        )
     if isinstance(kind, exp.DataType) and kind.this in exp.DataType.INTEGER_TYPES and piece.reader.name != DEFAULT:
-        kind.set("expressions", None)  # INT(11) says how MySQL pads it
+        kind.set("expressions", None)  # INT(11) is MySQL's padding
     with piece.placed(token or node.this):
         try:
             return parse_type(to_sql(kind))

@@ -1,7 +1,8 @@
-"""Aggregates that stand in a subquery and belong to a query around it.
+"""Which calls are aggregates, and to which query each belongs.
 
-An aggregate belongs to the innermost query one of whose tables its arguments read, as in
-the SQL standard, and there it is computed, wherever in that query's subqueries it stands.
+DuckDB knows more aggregates than sqlglot has classes for, and an aggregate that stands in a
+subquery may belong to a query around it: it belongs to the innermost query one of whose tables its arguments read,
+as in the SQL standard, and there it is computed, wherever in that query's subqueries it stands.
 
 ::
 
@@ -15,14 +16,51 @@ alone, whatever that reads.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from sqlglot import exp
 
-from everview.sql.calls import aggregate_names, aggregates, is_aggregate
+from everview.sql.typer import typer
 
 WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 """What may stand around the call of an aggregate or window function."""
+
+
+@functools.cache
+def aggregate_names() -> frozenset[str]:
+    """Every aggregate of DuckDB, in lower case."""
+    return frozenset(name for name, kind, _, _ in typer().functions() if kind == "aggregate")
+
+
+def called(node: exp.Expr) -> str:
+    """The name of a function in lower case, as sqlglot or the text has it."""
+    if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+        return node.name.lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a call is one of an aggregate; over a window it may be something else still."""
+    if isinstance(node, exp.AggFunc):
+        return True
+    return isinstance(node, exp.Anonymous) and node.name.lower() in aggregate_names()
+
+
+def aggregates(tree: exp.Expr) -> list[exp.Expr]:
+    """The aggregates that an expression of a SELECT computes: not those of subqueries inside
+    it, nor what is computed over a window."""
+    found = []
+    for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)):
+        over = node.parent
+        while isinstance(over, exp.IgnoreNulls | exp.RespectNulls | exp.Filter | exp.WithinGroup):
+            over = over.parent
+        if is_aggregate(node) and not isinstance(over, exp.Window):
+            found.append(node)
+    return found
+
+
+# ------------------------------------------------------------------ of which query
 
 
 def sources_of(query: exp.Expr) -> list[exp.Expr]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from everview.errors import DefinitionError
-from everview.sql.columns import read_column, read_columns
-from everview.sql.fields import names, only, plain_name
+from everview.sql.column_definitions import read_column, read_columns
 from everview.sql.options import VIEW_OPTIONS, Option, checked_option
-from everview.sql.split import Piece
+from everview.sql.pieces import Piece, names, only, plain_name
 from everview.sql.statements import (
     AddColumn,
     CreateIndex,
@@ -24,7 +23,7 @@ from everview.sql.statements import (
     DropView,
     Statement,
 )
-from everview.sql.writes import query
+from everview.sql.write_statements import query
 
 
 def read_create(piece: Piece, tree: exp.Expr) -> Statement:

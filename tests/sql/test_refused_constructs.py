@@ -10,14 +10,14 @@ from everview.change.types import parse_type
 from everview.errors import SqlRefusedError
 from everview.sql.check import check
 from everview.sql.dialects import reader
-from everview.sql.known_parts import KNOWN, unknown_parts
-from everview.sql.namespace import Names, Relation
+from everview.sql.namespace import NamedRelation, Names
 from everview.sql.parse import parse
+from everview.sql.refused_constructs import KNOWN, unknown_parts
 from everview.sql.statements import Select
 
 NAMES = Names(
     [
-        Relation(name, "table", (Column("a", parse_type("INTEGER")), Column("b", parse_type("INTEGER"))), bag=True)
+        NamedRelation(name, "table", (Column("a", parse_type("INTEGER")), Column("b", parse_type("INTEGER"))), bag=True)
         for name in ("t", "u")
     ]
 )

@@ -1,16 +1,19 @@
-"""What DuckDB itself makes of the text that a query was read from.
+"""A query bound by DuckDB: which columns of which types it has.
 
-Sqlglot reads more than DuckDB does and writes it otherwise, so where the user's
-own words can be found and are DuckDB's SQL, DuckDB says whether they are well formed and what
-the columns without an alias are called.
+DuckDB binds the text that is written from our tree. Sqlglot reads more than DuckDB does and writes it otherwise, so
+where the user's own words can be found and are DuckDB's SQL, DuckDB binds these too: they decide whether the query is
+well formed and what the columns without an alias are called.
 
 ::
 
     SELECT list(x) FROM t        sqlglot writes array_agg(x), which would name the column so
     SELECT a,, b FROM t          sqlglot reads a, b
 
-Words are not looked at where the text is in another dialect, has parameters, or says something
-that is ours and not DuckDB's: then sqlglot's reading stands.
+Words are not used where the text is in another dialect, has parameters, or has constructs
+that are ours and not DuckDB's: then sqlglot's reading stands.
+
+For ``SELECT customer, sum(amount) FROM orders GROUP BY 1`` the columns are
+``(('customer', Type('INTEGER')), ('sum(amount)', Type('DOUBLE')))``.
 """
 
 from __future__ import annotations
@@ -19,12 +22,55 @@ import re
 
 from sqlglot import exp
 
-from everview.errors import EverviewError, SqlRefusedError, SqlSyntaxError
+from everview.errors import EverviewError, SqlRefusedError, SqlSyntaxError, SqlTypeError
+from everview.sql.aggregates import is_aggregate
 from everview.sql.dialects import DEFAULT, TRANSLATED, reader
-from everview.sql.positions import STATEMENT, error_at
+from everview.sql.positions import STATEMENT, error_at, offset_of
+from everview.sql.refused_constructs import endless_join
 from everview.sql.statements import OwnWords
 from everview.sql.ties import has_ties
-from everview.sql.typer import Described, Failure, Inputs, typer
+from everview.sql.typer import Columns, Described, Failure, Inputs, storable, typer
+
+# ------------------------------------------------------------------ columns and types
+
+
+def typed_columns(described: Described, tree: exp.Expr, text: str) -> Columns:
+    """The columns with types that a table can hold, or the error at the first that has another."""
+    columns = []
+    for number, (name, type) in enumerate(described.columns):
+        try:
+            columns.append((name, storable(name, type)))
+        except SqlTypeError as error:
+            offset = offset_of(_output(tree, number, described))
+            raise error_at(SqlTypeError, text, offset, error.message, why=error.detail, hint=error.hint) from None
+    return tuple(columns)
+
+
+def _output(tree: exp.Expr, number: int, described: Described) -> exp.Expr:
+    """The expression of an output column where the query lists its columns one by one; else the query."""
+    first = tree
+    while isinstance(first, exp.SetOperation | exp.Subquery):
+        first = first.this
+    if isinstance(first, exp.Select) and len(first.expressions) == len(described.columns):
+        output: exp.Expr = first.expressions[number]
+        return output
+    return tree
+
+
+_ROWS = (exp.Unnest, exp.Explode, exp.GenerateSeries, exp.Lateral)
+
+
+def makes_rows(tree: exp.Expr) -> bool:
+    """Whether a query over empty tables may have rows nevertheless, many of them or one that fails only there: it
+    is not evaluated to see whether it can be."""
+    if any(with_.recursive for with_ in tree.find_all(exp.With)) or endless_join(tree) is not None:
+        return True
+    functions = any(isinstance(table.this, exp.Func) for table in tree.find_all(exp.Table))
+    functions = functions or any(is_aggregate(node) for node in tree.walk())
+    return functions or next(tree.find_all(*_ROWS), None) is not None
+
+
+# ------------------------------------------------------------------ the user's own words
 
 _BEGINNINGS = re.compile(r"\b(?:SELECT|WITH|FROM|VALUES)\b|\(", re.IGNORECASE)
 _BEFORE = 2000
@@ -45,7 +91,7 @@ def has_names(query: exp.Expr) -> bool:
 def as_written(
     query: exp.Expr, text: str, words: OwnWords | None, inputs: Inputs, described: Described | Failure
 ) -> Described | Failure:
-    """What DuckDB says of the query, with the names it gives to the words it was read from; where these are
+    """DuckDB's description of the query, with the names it gives to the words it was read from; where these are
     not known they are looked for in the text."""
     source = None if has_ties(query) or TRANSLATED in query.meta else words or _source(query, text)
     if source is None:

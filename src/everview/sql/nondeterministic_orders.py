@@ -1,10 +1,9 @@
-"""Where SQL leaves an order open, so that the row key has to decide.
+"""Nondeterministic orders: where SQL does not define the order of rows, so that the row key has to decide.
 
-These constructs depend on the order of their rows, and what the query says about
-that order does not, or need not, tell all rows apart; whoever plans the query completes the
-order by the key of the rows, so that there is one answer.
+The answer of these constructs depends on the order of their rows, and the query does not, or need not,
+order all of them. The planner completes the order by the key of the rows, so that there is one answer.
 
-| construct | open |
+| construct | nondeterministic |
 |---|---|
 | LIMIT, OFFSET | always; with ORDER BY among equal rows |
 | DISTINCT ON | the same |
@@ -18,8 +17,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from everview.sql.calls import called
-from everview.sql.positions import START, Position, position_of
+from everview.sql.aggregates import called
+from everview.sql.positions import START, TextPosition, position_of
 
 ORDERED = frozenset(
     [
@@ -53,23 +52,23 @@ _WINDOWED = frozenset(["row_number", "ntile", "lag", "lead", "first_value", "las
 
 
 @dataclass(frozen=True)
-class OpenOrder:
-    """A construct whose answer depends on an order that SQL leaves open."""
+class NondeterministicOrder:
+    """A construct whose answer depends on an order that SQL does not define."""
 
     node: exp.Expr
     what: str
     ties_only: bool
-    """It has an ORDER BY, so that only equal rows are at issue."""
-    at: Position
+    """It has an ORDER BY, so that only equal rows come in any order."""
+    at: TextPosition
 
 
-def open_orders(tree: exp.Expr, text: str) -> tuple[OpenOrder, ...]:
+def nondeterministic_orders(tree: exp.Expr, text: str) -> tuple[NondeterministicOrder, ...]:
     found = []
     for node in tree.walk():
         kind = _kind(node)
         if kind is not None:
             what, ties_only = kind
-            found.append(OpenOrder(node, what, ties_only, position_of(node, text) or START))
+            found.append(NondeterministicOrder(node, what, ties_only, position_of(node, text) or START))
     return tuple(sorted(found, key=lambda order: order.at))
 
 

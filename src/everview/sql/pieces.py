@@ -6,13 +6,16 @@ they come from, and every error about it is made here, because here the places a
 Statements are separated by semicolons. ``SET dialect`` changes how the rest of the text is
 cut into tokens (a backtick is a quote here and a mistake there), so a text is cut in
 stretches, each one up to the next ``SET dialect``.
+
+The tree of a statement is taken over field by field: a reader of a node names the fields that it understands
+(:func:`only`), and any other field that is set is refused, so that no part of a user's text is silently ignored.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -21,7 +24,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from everview.errors import DefinitionError, SqlError, SqlRefusedError, SqlSyntaxError
 from everview.sql.dialects import DEFAULT, Reader
-from everview.sql.positions import STATEMENT, Position, error_at, offset_of, position
+from everview.sql.positions import STATEMENT, TextPosition, error_at, offset_of, position
 
 QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "TABLE", "(")
 """What a query begins with."""
@@ -43,7 +46,7 @@ class Piece:
         return self.source[self.tokens[0].start : self.end]
 
     @property
-    def at(self) -> Position:
+    def at(self) -> TextPosition:
         return position(self.source, self.tokens[0].start)
 
     @property
@@ -198,3 +201,60 @@ def _token_error(text: str, error: TokenError) -> SqlError:
         return error_at(SqlSyntaxError, text, int(missing[2]), what, why="it begins at the mark")
     offset = (error.start + 50 if error.start else error.end) or 0
     return error_at(SqlSyntaxError, text, offset, "the text cannot be read", why=str(error.__cause__ or error))
+
+
+# ------------------------------------------------------------------ trees taken over field by field
+
+_WORDS = {"cluster": "ON", "order": "ORDER BY", "group": "GROUP BY", "exists": "IF EXISTS"}
+"""How fields are written that have other names in sqlglot."""
+
+
+def only(piece: Piece, node: exp.Expr, understood: Collection[str], what: str) -> None:
+    """Refuse the node if a field is set that is not understood."""
+    for name, value in node.args.items():
+        if name in understood or value is None or value is False or value == []:
+            continue
+        word = _WORDS.get(name) or name.strip("_").replace("_", " ").upper()
+        first = value[0] if isinstance(value, list) else value
+        token = piece.find(word.split(" ")[0])
+        place = token or (first if isinstance(first, exp.Expr) else node)
+        raise piece.refuse(place, f"{what} cannot have {word}", hint="leave it out")
+
+
+def plain_name(piece: Piece, node: object, what: str) -> str:
+    """The name of a table, view or index, which stands alone: no schema, no alias."""
+    if isinstance(node, exp.Identifier):
+        return node.name
+    if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+        place = node if isinstance(node, exp.Expr) else None
+        raise piece.refuse(place, f"{what} needs a name", hint="write a plain name")
+    if node.args.get("db") or node.args.get("catalog"):
+        raise piece.refuse(
+            node, f"{node.name} stands without a schema before it", hint=f"there is one schema; write {node.name}"
+        )
+    only(piece, node, ("this",), what)
+    return node.name
+
+
+def aliased_name(piece: Piece, node: object, what: str) -> tuple[str, str | None]:
+    """The name of a table, and the alias behind it."""
+    alias = node.args.get("alias") if isinstance(node, exp.Table) else None
+    if not isinstance(node, exp.Table) or alias is None:
+        return plain_name(piece, node, what), None
+    only(piece, alias, ("this",), what)
+    bare = node.copy()
+    bare.set("alias", None)
+    return plain_name(piece, bare, what), alias.name
+
+
+def names(piece: Piece, nodes: Collection[object], what: str) -> tuple[str, ...]:
+    """A list of names of columns."""
+    found = []
+    for node in nodes:
+        if isinstance(node, exp.Column) and not node.args.get("table"):
+            node = node.this
+        if not isinstance(node, exp.Identifier):
+            place = node if isinstance(node, exp.Expr) else None
+            raise piece.refuse(place, f"{what} takes names of columns", hint="list plain names")
+        found.append(node.name)
+    return tuple(found)
