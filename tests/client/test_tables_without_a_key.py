@@ -163,5 +163,5 @@ def test_a_forked_process_does_not_go_on_where_its_parent_was(monkeypatch: pytes
     ids = [found for _ in children for found in queue.get()] + row_ids(100).to_pylist()
     for child in children:
         child.join()
-    making._IDS.start_anew()
+    making._IDS.restart()
     assert len(set(ids)) == 400

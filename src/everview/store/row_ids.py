@@ -41,9 +41,9 @@ class RowIds:
     """Makes the ids of one process."""
 
     def __init__(self) -> None:
-        self.start_anew()
+        self.restart()
 
-    def start_anew(self) -> None:
+    def restart(self) -> None:
         self._lock = threading.Lock()
         self._time = 0
         self._high = 0
@@ -71,7 +71,7 @@ class RowIds:
 
 
 _IDS = RowIds()
-os.register_at_fork(after_in_child=_IDS.start_anew)
+os.register_at_fork(after_in_child=_IDS.restart)
 
 
 def row_ids(count: int) -> pa.Array:
