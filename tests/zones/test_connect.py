@@ -186,5 +186,5 @@ def test_work_for_somebody_who_is_gone_is_refused(tmp_path: Path) -> None:
             require_holder(db.store, me)
             with pytest.raises(StaleEpochError, match="process 1, which does not maintain"):
                 require_holder(db.store, "process 1")
-        with pytest.raises(StaleEpochError, match="nobody does"):
+        with pytest.raises(StaleEpochError, match="no process does"):
             require_holder(db.store, me)
