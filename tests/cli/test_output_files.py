@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import everview
+from everview.cli.files.output import written
 from tests.cli.conftest import Call
 
 COMMAND = [sys.executable, "-m", "everview.cli"]
@@ -209,6 +210,24 @@ def test_a_dump_that_is_ended_leaves_nothing(store: Path, place: Path, number: s
         _, err = dump.communicate(timeout=120)
     assert dump.returncode and b"Traceback" not in err
     assert list(place.iterdir()) == [file] and file.read_text("utf-8") == "before"
+
+
+class Finalized:
+    """Raises a signal where exceptions are lost."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_file_is_not_complete_if_the_exception_of_the_signal_is_lost(place: Path) -> None:
+    finalized = [Finalized()]
+    with pytest.raises(SystemExit) as ended, written(str(place / "large.csv")) as (stream, _):
+        stream.write(b"before")
+        finalized.clear()
+        stream.write(b"after" * 100_000)
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert not list(place.iterdir())
 
 
 def test_a_disk_that_fills_up_leaves_nothing(store: Path, place: Path, db: everview.Database) -> None:

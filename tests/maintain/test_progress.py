@@ -335,7 +335,7 @@ FAILING: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", FAILING)
-@pytest.mark.parametrize("work", ["flush", "rebuild", "create", "drop", "keeper", "pipeline"])
+@pytest.mark.parametrize("work", ["flush", "rebuild", "create", "drop", "scheduler", "pipeline"])
 def test_an_epoch_that_fails_is_in_nobodys_way_where_nothing_of_its_group_is_kept(
     tmp_path: Path, shop: Path, change: str, work: str
 ) -> None:

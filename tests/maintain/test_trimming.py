@@ -195,7 +195,7 @@ def test_the_first_chunk_of_a_build_that_was_interrupted_holds_the_log_back(
         k.settle()
 
 
-def interrupted(*_: object) -> None:
+def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 

@@ -24,6 +24,7 @@ from everview.plan.maintenance.operator_definitions import (
     PreAggregationOperator,
     SetOperator,
 )
+from everview.plan.maintenance.operator_parts import PartColumn
 from everview.plan.relations import SetKind
 from tests.mutations.mutant import (
     Mutant,
@@ -75,7 +76,7 @@ def _all_rows_count(real: Callable[..., Any]) -> Callable[..., Any]:
 
     def called(self: Any, call: Any, parts: Any, there: Any, failed: Any) -> Any:
         rows = next(name for name in parts[self._counted] if name.endswith("count(*)"))
-        held = (call.held[0], (self._counted, rows)) if call.argument is not None else call.held
+        held = (call.held[0], PartColumn(self._counted, rows)) if call.argument is not None else call.held
         return real(self, replace(call, held=held), parts, there, failed)
 
     return called

@@ -39,7 +39,7 @@ def test_every_pass_has_a_reason_and_a_name_of_its_own(steps: tuple[Pass[Any], .
     assert len({step.name for step in steps}) == len(steps)
 
 
-def ran(text: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def ran(text: str, monkeypatch: pytest.MonkeyPatch, *, allow_volatile: bool = False) -> list[str]:
     """The passes that run while a query is checked, with those of its first SELECT only."""
     names: list[str] = []
 
@@ -53,7 +53,7 @@ def ran(text: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     with monkeypatch.context() as patch:
         for name, steps in TUPLES.items():
             patch.setattr(f"everview.sql.passes.{name}", tuple(map(noted, steps)))
-        check(query_of(text), namespace(), text)
+        check(query_of(text), namespace(), text, allow_volatile=allow_volatile)
     return names
 
 
@@ -65,3 +65,12 @@ def test_the_passes_run_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ran("SELECT id FROM orders WHERE amount > 10", monkeypatch) == whole
     recalled = [step.name for step in PASSES if not step.resolves]
     assert ran("SELECT id FROM orders WHERE amount > 25", monkeypatch) == recalled
+
+
+def test_a_view_is_rehearsed_though_a_select_was_resolved_that_differs_in_a_constant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    constants._KNOWN.clear()
+    assert "rehearse" in ran("SELECT id FROM orders WHERE amount > 10", monkeypatch, allow_volatile=True)
+    assert "rehearse" in ran("SELECT id FROM orders WHERE amount > 25", monkeypatch)
+    assert "rehearse" not in ran("SELECT id FROM orders WHERE amount > 30", monkeypatch)

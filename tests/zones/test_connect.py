@@ -144,7 +144,7 @@ def a_server_that_is_gone(by: Through) -> None:
         do_business(by.db, 2)
         pipeline.drain(timeout=PATIENCE)
     assert found.value.detail == "the server of Spark Connect does not answer"
-    with pytest.raises(EverviewError, match="there is no session on sc://") as found:
+    with pytest.raises(EverviewError, match="cannot start a Spark session on sc://") as found:
         new_session(by.server.url)
     assert found.value.detail == "the server of Spark Connect does not answer"
     by.db.flush()

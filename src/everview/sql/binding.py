@@ -78,6 +78,10 @@ _TRIES = 8
 """How far before its first name a query begins at most, and at how many words it is tried."""
 
 
+ASSEMBLED = "assembled"
+"""The mark in ``meta`` of a query that is put together from parts of a statement: no text has all of its words."""
+
+
 def has_names(query: exp.Expr) -> bool:
     """Whether every column of a query has a name of its own."""
     first = query
@@ -93,7 +97,8 @@ def as_written(
 ) -> Described | Failure:
     """DuckDB's description of the query, with the names it gives to the words it was read from; where these are
     not known they are looked for in the text."""
-    source = None if has_ties(query) or TRANSLATED in query.meta else words or _source(query, text)
+    is_worded = not (has_ties(query) or TRANSLATED in query.meta or ASSEMBLED in query.meta)
+    source = (words or _source(query, text)) if is_worded else None
     if source is None:
         return described
     found = typer().attempt(source.text, inputs)

@@ -191,7 +191,7 @@ def recall_resolved(query: QueryState) -> None:
         return
     ties = tuple(TIES in limit.meta for limit in query.tree.find_all(exp.Limit))
     worded = wording(query.query, query.text, query.words)
-    query.template = (template(query.tree, constants), worded, ties, query.uses)
+    query.template = (template(query.tree, constants), worded, ties, query.uses, query.allow_volatile)
     known = known_query(query.template)
     tree = with_constants(known, query.tree, constants) if known is not None else None
     if known is not None and tree is not None:

@@ -18,20 +18,24 @@ signal.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import secrets
 import signal
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from everview.cli.files import STREAM
 from everview.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _UNHANDLED = (signal.SIG_DFL, signal.default_int_handler)
@@ -117,26 +121,45 @@ def _opened(path: Path) -> IO[bytes]:
 @contextmanager
 def _whole(final: Path, before: os.stat_result | None) -> Iterator[IO[bytes]]:
     """A file that takes its name when it is complete and on disk."""
-    with _ended_by_signals():
-        stream, partial = _partial(final.parent)
+    with _ended_by_signals() as came:
+        stream, partial = _partial(final.parent, came)
         try:
             with stream:
                 yield stream
                 stream.flush()
                 os.fchmod(stream.fileno(), _usual_mode() if before is None else stat.S_IMODE(before.st_mode))
                 os.fsync(stream.fileno())
+            _refuse_ended(came)
             partial.replace(final)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
 
 
-def _partial(folder: Path) -> tuple[IO[bytes], Path]:
+class _PartialFile(io.FileIO):
+    """A file that takes nothing more once a signal has come. The exception that the signal raises may be lost on its
+    way: in a finalizer, or in a library that calls Python while it writes."""
+
+    def __init__(self, descriptor: int, came: Sequence[int]) -> None:
+        super().__init__(descriptor, "w")
+        self._came = came
+
+    def write(self, b: Buffer, /) -> int | None:
+        _refuse_ended(self._came)
+        return super().write(b)
+
+
+def _refuse_ended(came: Sequence[int]) -> None:
+    if came:
+        raise OSError(errno.ECANCELED, "ended by a signal")  # what EINTR interrupts, Python tries again
+
+
+def _partial(folder: Path, came: Sequence[int]) -> tuple[IO[bytes], Path]:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     for _ in range(_ATTEMPTS):
         partial = folder / f".everview-{secrets.token_hex(8)}.partial"
         try:
-            return os.fdopen(os.open(partial, flags, 0o600), "wb"), partial
+            return io.BufferedWriter(_PartialFile(os.open(partial, flags, 0o600), came)), partial
         except FileExistsError:
             continue
     raise FileExistsError(errno.EEXIST, f"no name for a partial file is free in {folder}")
@@ -150,9 +173,9 @@ def _usual_mode() -> int:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def _ended_by_signals() -> Iterator[list[int]]:
     """A signal that ends the process raises an exception, so that the partial file is removed. DuckDB raises an
-    exception of its own if it is interrupted."""
+    exception of its own if it is interrupted. Yields the signals that have come."""
     came: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -164,7 +187,7 @@ def _ended_by_signals() -> Iterator[None]:
     for number in usual:
         signal.signal(number, end)
     try:
-        yield
+        yield came
     except Exception:
         if came:
             raise SystemExit(128 + came[0]) from None

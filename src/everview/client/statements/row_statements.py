@@ -39,6 +39,7 @@ from everview.client.result import Result, ResultColumn
 from everview.client.statements.collisions import refuse_collisions
 from everview.client.statements.table_statements import column_of
 from everview.errors import ConflictError, MissingColumnError, SqlError, ValueTypeError
+from everview.sql.binding import ASSEMBLED
 from everview.sql.check import Checked, check
 from everview.sql.dialects import DEFAULT
 from everview.sql.statements import Delete, Insert, Statement, Update
@@ -195,6 +196,7 @@ class _WriteBasis:
         if statement.alias:
             place.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
         query = exp.select(*outputs).from_(place)
+        query.meta[ASSEMBLED] = True
         if statement.where is not None:
             query = query.where(statement.where.copy())
         checked = self.checked(query)
