@@ -144,7 +144,7 @@ class _PartialFile(io.FileIO):
         super().__init__(descriptor, "w")
         self._came = came
 
-    def write(self, b: Buffer, /) -> int | None:
+    def write(self, b: Buffer, /) -> int:
         _refuse_ended(self._came)
         return super().write(b)
 
