@@ -7,7 +7,8 @@ import pytest
 
 from everview.change.schema import ROW_ID, Column
 from everview.change.types import parse_type
-from everview.check.sample import LEVELS, ROUNDS, Sample, pool_of
+from everview.check.sample import ROUNDS, Sample
+from everview.check.sample_values import LEVELS, pool_of
 from everview.check.trial_queries import asking
 from everview.sql.namespace import NamedRelation
 

@@ -25,7 +25,8 @@ import duckdb
 import pyarrow as pa
 
 from everview.change.schema import ROW_ID, Column
-from everview.check.sample import LEVELS, Round, Sample
+from everview.check.sample import Round, Sample
+from everview.check.sample_values import LEVELS
 from everview.check.settled import settled
 from everview.check.trial_queries import Asking, asking, whole
 from everview.errors import DefinitionError, EverviewError
