@@ -45,6 +45,15 @@ def test_a_recursion_without_an_end_is_given_up_at_a_flush(
         assert reasons(db) == []
 
 
+def test_a_plan_that_gives_up_what_duckdb_evaluates_is_used_all_the_same(tmp_path: Path) -> None:
+    """DuckDB knows no limit: what lies beyond it is nothing to compare."""
+    with everview.open(tmp_path / "store", durability="none") as db:
+        db.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, most BIGINT); INSERT INTO t VALUES (1, 3)")
+        db.sql(f"CREATE MATERIALIZED VIEW v WITH (recursion_limit = 1) AS {STEPS.format(greatest='max(n)')}")
+        assert not db.catalog.view("v").verbatim
+        assert reasons(db) == [(("v",), "no end after 1 rounds")]
+
+
 def test_the_limit_of_a_view_is_the_limit_of_its_plan(tmp_path: Path) -> None:
     query = "WITH RECURSIVE r(n) AS (SELECT id FROM t UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r"
     with everview.open(tmp_path / "store", durability="none") as db:

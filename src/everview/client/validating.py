@@ -194,6 +194,8 @@ class _History:
             except duckdb.Error:
                 break
             difference = self._compared(trial, one, expected)
+            if trial.gave_up:
+                break
             if difference:
                 return ViewTrial(self.sample.rows, self.rounds, difference)
         return ViewTrial(self.sample.rows, self.rounds)
@@ -206,7 +208,7 @@ class _History:
             raise
         except Exception as error:  # a plan that fails in any way is not used
             return f"the plan fails: {' '.join(f'{type(error).__name__}: {error}'.split())}"[:_LONGEST]
-        self.rounds += 1
+        self.rounds += not trial.gave_up
         difference = self._difference(asking(), one, expected, found)
         return (
             f"the plan quarantines what DuckDB evaluates; {difference}"

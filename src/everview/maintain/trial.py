@@ -27,6 +27,7 @@ from everview.operators.evaluation import Evaluator
 from everview.operators.flow import condensed
 from everview.operators.in_memory import InMemory
 from everview.operators.quarantine_records import QuarantineChanges
+from everview.operators.recursion import NO_END
 from everview.operators.runner import Runner
 from everview.operators.view import StoredView
 from everview.operators.work import Changes, Work
@@ -91,6 +92,8 @@ class Trial:
         self._states = InMemory()
         self._reader = StoredView(bound, view.name)
         self._failing: dict[bytes, int] = {}
+        self.gave_up = False
+        """Whether a recursion was given up, which has an answer where it may go on for longer."""
         self.tables: Mapping[str, Sequence[str]] = {
             use.name: [column.name for column in use.columns] for use in plan.tables
         }
@@ -111,8 +114,9 @@ class Trial:
             if parts:
                 sources[name] = condensed(pa.concat_tables(parts))
         runner.run(work, sources)
-        for key, (change, _) in work.quarantine.net.items():
+        for key, (change, failed) in work.quarantine.net.items():
             self._failing[key] = self._failing.get(key, 0) + change
+            self.gave_up = self.gave_up or failed.reason.startswith(NO_END)
         self._states.end()
 
     @property

@@ -33,7 +33,7 @@ import pyarrow as pa
 from duckdb.func import PythonUDFType
 
 from everview.change.types import BOOLEAN, VARCHAR, Type, parse_type
-from everview.operators.recursion import RoundCounter
+from everview.operators.recursion import NO_END, RoundCounter
 from everview.plan.expressions import Expr, conjuncts, fields_of, parsed, quoted
 from everview.sql.bounded_recursion import GOES_ON
 from everview.sql.result_values import carried
@@ -92,7 +92,7 @@ class Evaluator:
             answer = self.answer(carried(sql, [kind for _, kind in types]))
         except duckdb.Error as error:
             ended = self._rounds.exceeded
-            raise Unevaluable(reason_of(error) if ended is None else f"no end after {ended} rounds") from error
+            raise Unevaluable(reason_of(error) if ended is None else f"{NO_END} {ended} rounds") from error
         finally:
             for name, table in tables.items():
                 unregister(self._connection, name, table)

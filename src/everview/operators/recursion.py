@@ -30,6 +30,9 @@ from everview.sql.bounded_recursion import GOES_ON
 
 _ROWS = 100
 
+NO_END = "no end after"
+"""How the reason begins why a partition has no answer whose recursion was given up."""
+
 
 class RoundCounter:
     """Counts the rounds of the query that is being evaluated: what DuckDB calls as :data:`GOES_ON`."""
