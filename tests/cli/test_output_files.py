@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -196,12 +197,23 @@ def test_the_longest_name_can_be_written(call: Call, store: Path, place: Path) -
     assert call("dump", store, "t", file).code == 0 and file.read_text("utf-8") == CSV
 
 
+@contextmanager
+def default_handler(number: signal.Signals) -> Iterator[None]:
+    """A signal may be ignored where the tests run (by nohup), or have a handler in their process."""
+    usual = signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(number, usual)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_dump_that_is_ended_leaves_nothing(store: Path, place: Path, number: signal.Signals) -> None:
     file = place / "large.csv"
     file.write_text("before", "utf-8")
     query = "SELECT a.id + b.range AS n FROM t a, range(1000000000) b"
-    with subprocess.Popen([*COMMAND, "dump", str(store), "--query", query, str(file)], stderr=subprocess.PIPE) as dump:
+    command = [*COMMAND, "dump", str(store), "--query", query, str(file)]
+    with default_handler(number), subprocess.Popen(command, stderr=subprocess.PIPE) as dump:
         while not any(one.name.endswith(".partial") and one.stat().st_size for one in place.iterdir()):
             assert dump.poll() is None
         (partial,) = (one for one in place.iterdir() if one != file)
@@ -222,7 +234,11 @@ class Finalized:
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_file_is_not_complete_if_the_exception_of_the_signal_is_lost(place: Path) -> None:
     finalized = [Finalized()]
-    with pytest.raises(SystemExit) as ended, written(str(place / "large.csv")) as (stream, _):
+    with (
+        default_handler(signal.SIGTERM),
+        pytest.raises(SystemExit) as ended,
+        written(str(place / "large.csv")) as (stream, _),
+    ):
         stream.write(b"before")
         finalized.clear()
         stream.write(b"after" * 100_000)

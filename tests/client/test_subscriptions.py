@@ -167,7 +167,7 @@ def test_a_view_that_is_gone_or_another(counted: everview.Database) -> None:
     for call in (lambda: next(changes), lambda: view.subscribe(token)):
         with pytest.raises(SnapshotExpiredError, match="is another one since"):
             call()
-    with pytest.raises(InputError, match="not where a subscription was"):
+    with pytest.raises(InputError, match="not the position of a subscription"):
         view.subscribe("yesterday")
     counted.sql("DROP MATERIALIZED VIEW counted")
     with pytest.raises(UnknownObjectError):
