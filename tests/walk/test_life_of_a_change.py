@@ -31,3 +31,7 @@ def test_the_way_in_process_keeps_to_its_budget(walk: Walk) -> None:
         len(functions),
         len(hops),
     )
+
+
+def test_every_hop_has_a_sentence(walk: Walk) -> None:
+    assert sorted(hop.name for trace in walk.values() for hop in trace.hops if not hop.summary()) == []

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 import everview
+import everview.store.contract
 
 SOURCES = Path(everview.__file__).parent
 SHARED = frozenset({"change", "store/encoding"})
@@ -42,13 +43,29 @@ class Function:
         return self.package not in SHARED and not is_nested and not self.name.rpartition(".")[2].startswith("_")
 
     def summary(self) -> str:
-        """The first sentence of what is written about it."""
-        found: object = importlib.import_module("everview." + self.file.removesuffix(".py").replace("/", "."))
-        for part in self.name.removesuffix(".__init__").split("."):
-            found = inspect.getattr_static(found, part)
-        found = getattr(found, "__func__", getattr(found, "fget", found))
-        text = inspect.cleandoc(getattr(found, "__doc__", None) or "")
+        """The first sentence of what is written about it, here or in the contract that it fulfils."""
+        module = importlib.import_module("everview." + self.file.removesuffix(".py").replace("/", "."))
+        *owners, name = self.name.removesuffix(".__init__").split(".")
+        owner: object = module
+        for part in owners:
+            owner = inspect.getattr_static(owner, part)
+        text = _written_about(inspect.getattr_static(owner, name)) or _contract_of(owner, name)
         return " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].removesuffix(".")
+
+
+def _written_about(found: object) -> str:
+    found = getattr(found, "__func__", getattr(found, "fget", found))
+    return inspect.cleandoc(getattr(found, "__doc__", None) or "")
+
+
+def _contract_of(owner: object, name: str) -> str:
+    """What the contract of stores says of a method."""
+    for contract in vars(everview.store.contract).values():
+        if getattr(contract, "_is_protocol", False) and name in vars(contract):
+            members = (member for member in vars(contract) if not member.startswith("_"))
+            if isinstance(owner, type) and all(hasattr(owner, member) for member in members):
+                return _written_about(vars(contract)[name])
+    return ""
 
 
 @dataclass

@@ -89,6 +89,7 @@ class Catalog:
         return self.definitions().views(group)
 
     def view(self, name: str) -> ViewDefinition:
+        """A view by name; an error that suggests the nearest name if there is none."""
         return self.definitions().view(name)
 
     def indexes(self) -> tuple[IndexDefinition, ...]:
@@ -104,6 +105,7 @@ class Catalog:
         return self.definitions().query(name)
 
     def groups(self) -> tuple[Group, ...]:
+        """All groups, those of builds too."""
         return self.definitions().groups()
 
     def group(self, name: str) -> Group:

@@ -30,6 +30,7 @@ class CatalogNames:
         """The objects that were looked up, by id, in the order of the first lookup."""
 
     def find(self, name: str) -> NamedRelation | None:
+        """The table, view or named query of this name, as the compiler of queries knows it."""
         found = self._definitions.find(name)
         # Stores distinguish names that DuckDB does not: É and é are one name here, two there.
         if found is None or isinstance(found, IndexDefinition) or fold(found.name) != fold(name):

@@ -76,6 +76,7 @@ class Definitions:
         return tuple(self._tables[id] for id in sorted(self._tables))
 
     def table(self, name: str) -> Table:
+        """A table by name; an error that suggests the nearest name if there is none."""
         found = self.find(name)
         if isinstance(found, Table):
             return found

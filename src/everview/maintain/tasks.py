@@ -98,6 +98,7 @@ class EpochTask:
 
     @staticmethod
     def from_bytes(recorded: bytes) -> EpochTask:
+        """The task as it was recorded when its epoch began."""
         try:
             found = json.loads(recorded)
             chunk = found.get("chunk")

@@ -114,6 +114,7 @@ class BoundPlan:
         return tuple(map(tuple, found))
 
     def stage_of(self, step: Step) -> int:
+        """The number of the stage in which a step runs."""
         return self.plan.zone_of[step.fingerprint].stage
 
     def zone_name(self, step: Step) -> str:

@@ -124,6 +124,7 @@ class Workshop:
         """By which keys changes were sent before."""
 
     def worker(self, step: Step) -> Worker:
+        """What does the work of a step, made at the first call."""
         found = self._workers.get(step.fingerprint)
         if found is None:
             found = self._workers[step.fingerprint] = WORKERS[type(step.operator)](step, self.bound)

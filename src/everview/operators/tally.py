@@ -96,6 +96,7 @@ class Span:
 
     @property
     def seconds(self) -> float:
+        """How long it took."""
         return max(0.0, self.ended - self.began)
 
     def __or__(self, other: Span) -> Span:

@@ -199,6 +199,7 @@ class StepWorker:
         return [field.name for field in source.fields if field.name in read] + ([MEMBER] if source.constants else [])
 
     def pack(self, work: Work, number: int, changes: Changes) -> pa.Table:
+        """Changes in the form in which they are sent to this step."""
         found = changes.select([*self.needed(number), WEIGHT])
         return condensed(found) if self.condenses else found
 

@@ -70,6 +70,7 @@ def of_field(field: Field) -> Expr:
 
 
 def quoted(name: str) -> str:
+    """A name as SQL writes it, in quotes."""
     return '"' + name.replace('"', '""') + '"'
 
 

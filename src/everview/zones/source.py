@@ -89,6 +89,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._growth.end_here()
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        """The epoch that is under way, or the next one, begun now; ``start`` if nothing is new."""
         operations = limit.max_rows if isinstance(limit, ReadMaxRows) else self._operations
         everything = isinstance(limit, ReadAllAvailable) and not self._growth.ends
         begun = self._growth.begun(None if everything else operations)
@@ -100,6 +101,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return offset
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The shares of the epoch under way, one for each task of the first stage."""
         return [InputPartition(share) for share in self._growth.shares()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -124,6 +124,7 @@ class _Described:
     descriptors: DataFrame
 
     def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
+        """Do the work of the epoch over the descriptors that Spark has handed over."""
         return self.executor.work_over(begun, task, self.descriptors)
 
 

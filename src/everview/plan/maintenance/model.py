@@ -262,6 +262,7 @@ class MaintenancePlan:
         return max((zone.stage for zone in self.zones), default=1) - 1
 
     def step(self, fingerprint: str) -> Step:
+        """The step with this fingerprint."""
         return self.by_fingerprint[fingerprint]
 
     def view(self, name: str) -> PlannedView:

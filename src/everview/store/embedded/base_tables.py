@@ -92,6 +92,7 @@ class TableInBatch:
         self._run(puts=True).rows.append(named | given)
 
     def put_many(self, rows: pa.Table | Sequence[Row]) -> int:
+        """Check many rows, and keep them for the end of the batch; returns how many there are."""
         incoming = self._codecs.intake.many(rows)
         count = len(incoming.keys[0])
         if count:
@@ -140,6 +141,7 @@ class EmbeddedBatch:
         self._open = True
 
     def table(self, table: Table) -> TableInBatch:
+        """Collects the writes of the batch to one table."""
         if not self._open:
             raise InputError("the batch has ended", hint="write inside its with block")
         found = self._tables.get(table.id)

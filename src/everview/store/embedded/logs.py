@@ -46,6 +46,7 @@ class EmbeddedLog:
 
     @property
     def guarantees(self) -> LogGuarantees:
+        """What the log promises: before-images, order, repetitions."""
         return LogGuarantees(
             before_images=self._handle.settings.before_images,
             atomic_batches=True,

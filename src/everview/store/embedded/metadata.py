@@ -20,6 +20,7 @@ class EmbeddedMetadata:
         self._handle = handle
 
     def version(self) -> int:
+        """The counter that every change of a document raises."""
         with self._handle.base.read() as transaction:
             return _counter(transaction)
 

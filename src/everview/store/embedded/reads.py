@@ -104,6 +104,7 @@ class EmbeddedReader:
         return find if environment.fixed else find_counted
 
     def get_many(self, keys: pa.Table | Sequence[object]) -> pa.Table:
+        """The rows of many keys as columns, without those that do not exist."""
         codecs = self._codecs
         encoded = codecs.keys.encode_columns(codecs.intake.keys(keys)).to_pylist()
         with self._transaction() as transaction:

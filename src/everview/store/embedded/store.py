@@ -45,6 +45,7 @@ class StoreSnapshot(EmbeddedSnapshot):
         return self
 
     def table(self, table: Table) -> EmbeddedReader:
+        """The rows of a table as they were when the snapshot was taken."""
         return EmbeddedReader(self._environment, self._codecs(table), self.base)
 
 
@@ -104,6 +105,7 @@ class EmbeddedStore:
         return EmbeddedTable(self._handle, self.topology, self._codecs_of(table))
 
     def batch(self) -> EmbeddedBatch:
+        """Writes that take effect together, at the end of a ``with`` block."""
         return EmbeddedBatch(self._handle, self._writer)
 
     def _writer(self, table: Table) -> Writer:

@@ -182,6 +182,7 @@ class EmbeddedTopology:
         return self._read(self.current).nodes
 
     def regions(self) -> tuple[Region, ...]:
+        """All regions, in the order of their tokens, with the nodes that own them."""
         return self._read(self.current).regions
 
     def add_node(self) -> int:

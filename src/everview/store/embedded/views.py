@@ -58,6 +58,7 @@ class _Reads:
         return read_one(self._doors, table, key, as_of)
 
     def committed(self, group: str) -> Commit:
+        """The last commit of a group: its epoch and its frontier."""
         with self._base() as txn:
             return committed_in(txn, group)
 
