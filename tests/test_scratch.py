@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from everview.scratch import DEMO, SCRATCH, Scratch, scratch, sweep
@@ -141,3 +142,33 @@ def test_what_a_killed_owner_has_started_is_ended(tmp_path: Path) -> None:
         assert other.poll() is None
         other.kill()
     assert list(tmp_path.iterdir()) == []
+
+
+STARTING = """
+import os, signal
+for number in range(1000):
+    if not os.fork():
+        signal.alarm(60)
+        signal.pause()
+    open(os.path.join(os.environ["TMPDIR"], str(number)), "w").close()
+"""
+"""A process that starts others until it is ended."""
+
+
+def test_processes_that_others_start_before_they_are_ended_are_ended_too(tmp_path: Path) -> None:
+    process, path = owner(tmp_path)
+    mark = f"TMPDIR={path}".encode()
+    with subprocess.Popen([sys.executable, "-c", STARTING], env={**os.environ, "TMPDIR": str(path)}):
+        while not list(path.glob("[0-9]*")):
+            assert process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        ended(process)
+        sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert [one for one in Path("/proc").glob("[0-9]*/environ") if mark in _read(one).split(b"\0")] == []
+
+
+def _read(path: Path) -> bytes:
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""

@@ -31,6 +31,7 @@ import select
 import shutil
 import signal
 import tempfile
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -130,7 +131,21 @@ def _sweep(entry: os.DirEntry[str]) -> None:
 
 
 def _end_orphans(path: Path) -> None:
-    """End the processes of this user whose temporary directory this is, or one below it."""
+    """End the processes of this user whose temporary directory this is, or one below it. One may start another
+    before it is ended, so the search goes on until there is none."""
+    deadline = time.monotonic() + PATIENCE
+    while orphans := _killed_orphans(path):
+        for process in orphans:
+            ends = select.poll()
+            ends.register(process, select.POLLIN)
+            ends.poll(1000 * max(0.0, deadline - time.monotonic()))
+            os.close(process)
+        if time.monotonic() > deadline:
+            return
+
+
+def _killed_orphans(path: Path) -> list[int]:
+    """Descriptors of the processes that were found, which have been sent a signal."""
     mark = b"TMPDIR=" + os.fsencode(path)
     orphans = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -143,11 +158,7 @@ def _end_orphans(path: Path) -> None:
                     orphans.append(os.dup(process))
             finally:
                 os.close(process)
-    for process in orphans:
-        ends = select.poll()
-        ends.register(process, select.POLLIN)
-        ends.poll(1000 * PATIENCE)
-        os.close(process)
+    return orphans
 
 
 def _owned(path: Path) -> int | None:
