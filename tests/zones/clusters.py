@@ -175,6 +175,8 @@ def connect(folder: Path, master: str = "local[2,4]", **settings: str) -> Iterat
         **settings,
     }
     options = ours.stdout.decode().split()
+    # Otherwise each session's first task fetches classes from its own driver, and sometimes waits for them for ever.
+    options += ["--conf", "spark.sql.artifact.isolation.enabled=false"]
     options += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     name = "org.apache.spark.sql.connect.service.SparkConnectServer"
     with server(folder, "connect", "spark-submit", "--class", name, "--master", master, *options) as found:
