@@ -215,20 +215,28 @@ class Database:
         *,
         servers: int = 2,
         operations: int | None = None,
+        in_driver: int | None = None,
         checkpoint: str | Path | None = None,
         wait: float | None = 0,
     ) -> Maintaining:
         """Keep all views up to date in this process: ``with db.maintain(): …``.
 
-        ``spark`` is the session to run on, by default one of our own on two cores of this machine;
-        False: a thread of this process does it, without Spark. ``servers`` is the number of view
-        servers on Spark, ``operations`` the most log entries of an epoch, ``checkpoint`` a directory
-        for Spark's checkpoint, ``wait`` how many seconds to wait for the current maintainer of
-        the store to end (None: forever).
+        ``spark`` is the session on which large epochs are done, by default one of our own on two cores of this
+        machine, which starts while views are maintained already; False: threads of this process do all of it, without
+        Spark. ``servers`` is the number of view servers on Spark, ``operations`` the most log entries of an epoch,
+        ``in_driver`` the most of one that is done in this process (by default as many as are done here sooner than on
+        Spark), ``checkpoint`` a directory for Spark's checkpoint, ``wait`` how many seconds to wait for the current
+        maintainer of the store to end (None: forever).
         """
         _refuse_other_than_sessions(spark)
         return Maintaining(
-            self._embedded.directory, spark, servers=servers, operations=operations, checkpoint=checkpoint, wait=wait
+            self._embedded.directory,
+            spark,
+            servers=servers,
+            operations=operations,
+            in_driver=in_driver,
+            checkpoint=checkpoint,
+            wait=wait,
         )
 
     def verify(

@@ -1,7 +1,7 @@
 """Keeping views up to date during a ``with`` block.
 
-The same epochs are run by a pipeline on Spark or by a thread of this process, and
-the process that starts one holds the store's lease, so there is one of them at a time.
+The same epochs are run here or on Spark, and the process that starts them holds the store's lease, so there is one of
+them at a time. Nobody waits for Spark to start: until it is there, all epochs are done here.
 """
 
 from __future__ import annotations
@@ -14,16 +14,11 @@ from typing import TYPE_CHECKING, Literal
 from everview.boundary import public
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError
-from everview.maintain.epochs import OPERATIONS
-from everview.maintain.local_pipeline import LocalPipeline, RunningPipeline
+from everview.maintain.local_pipeline import CEILING, LocalPipeline, RunningPipeline
 from everview.store.opened import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-ON_SPARK = 250_000
-"""Log entries of an epoch on Spark, by default."""
 
 
 @public
@@ -37,6 +32,7 @@ class Maintaining(AbstractContextManager["Maintaining"]):
         *,
         servers: int = 2,
         operations: int | None = None,
+        in_driver: int | None = None,
         checkpoint: str | Path | None = None,
         wait: float | None = 0,
     ) -> None:
@@ -44,13 +40,17 @@ class Maintaining(AbstractContextManager["Maintaining"]):
         self._spark = spark
         self._servers = servers
         self._operations = operations
+        self._in_driver = in_driver
         self._checkpoint = checkpoint
         self._wait = wait
         self._held = ExitStack()
+        self._sessions = ExitStack()
+        """The session that a thread of the pipeline has started."""
         self._running: RunningPipeline | None = None
 
     def __enter__(self) -> Maintaining:
         try:
+            self._held.callback(self._sessions.close)
             self._running = self._local_pipeline() if self._spark is False else self._pipeline()
             self._held.enter_context(self._running)
         except BaseException:
@@ -59,28 +59,29 @@ class Maintaining(AbstractContextManager["Maintaining"]):
         return self
 
     def _local_pipeline(self) -> RunningPipeline:
-        return LocalPipeline(
-            lambda: open_store(self._place), operations=self._operations or OPERATIONS, wait=self._wait
-        )
+        return LocalPipeline(lambda: open_store(self._place), operations=self._operations or CEILING, wait=self._wait)
 
     def _pipeline(self) -> RunningPipeline:
         """Spark is imported here: that takes a second, and maintenance without Spark does not need it."""
         from everview.zones.pipeline import Pipeline
-        from everview.zones.session import new_session
 
-        session = self._spark
-        if session is None:
-            session = new_session()
-            self._held.callback(session.stop)
-        assert session is not False
         return Pipeline(
             self._place,
-            spark=session,
+            spark=self._spark or self._new_session,
             servers=self._servers,
-            operations=self._operations or ON_SPARK,
+            operations=self._operations or CEILING,
+            in_driver=self._in_driver,
             checkpoint=self._checkpoint,
             wait=self._wait,
         )
+
+    def _new_session(self) -> SparkSession:
+        """Start Spark; it ends with the block."""
+        from everview.zones.session import new_session
+
+        session = new_session()
+        self._sessions.callback(session.stop)
+        return session
 
     def drain(self, timeout: float | None = None) -> Frontier:
         """Wait until all views are built and reflect everything written so far."""

@@ -8,7 +8,7 @@ is done is up to its executor (:mod:`everview.maintain.executor`).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -41,6 +41,26 @@ class Done:
     outcome: Outcome
 
 
+@dataclass(frozen=True)
+class EpochReport:
+    """What an epoch that was done here did, and what it took."""
+
+    epoch: int
+    start: Frontier
+    frontier: Frontier
+    counts: Mapping[str, int]
+    """How many changes every step emitted."""
+    seconds: Mapping[str, float]
+    """By part, added up over tasks."""
+    elapsed: float
+    """From the beginning of the work to the commit."""
+    on_spark: bool
+
+    @property
+    def operations(self) -> int:
+        return self.start.operations_to(self.frontier)
+
+
 class Epochs:
     """Does epochs of a store's groups: begins them, has an executor do their work, and commits them."""
 
@@ -50,6 +70,8 @@ class Epochs:
         self.plans = plans
         self.executor = executor
         self.metrics = Metrics(store, catalog, plans)
+        self.report: Callable[[EpochReport], None] = lambda report: None
+        """Called for every epoch that was done here."""
         self._since = time.time()
         self._closing: dict[str, float] = {}
         """Seconds that the last commit of each group took."""
@@ -88,16 +110,23 @@ class Epochs:
     def run(self, begun: Begun, executor: Executor | None = None, snapshot: TableSnapshot | None = None) -> Done:
         """Do an epoch and commit it: on the executor that these epochs have, unless another one is given. Where
         another process has committed it meanwhile, nothing is left to do."""
-        task = EpochTask.from_bytes(begun.plan)
+        task, started = EpochTask.from_bytes(begun.plan), time.perf_counter()
         try:
             taken = self.metrics.taken(begun)
             outcome = (executor or self.executor).work(begun, task, snapshot)
-            return self._commit(begun, task, replace(outcome, taken=taken))
+            done = self._commit(begun, task, replace(outcome, taken=taken))
         except Exception:
             reached = self.store.views.committed(begun.group)
             if reached.epoch < begun.epoch:
                 raise
             return Done(begun, reached, Outcome({}, {}))
+        elapsed, tally = time.perf_counter() - started, outcome.tally
+        self.report(
+            EpochReport(
+                begun.epoch, begun.start, begun.frontier, outcome.counts, tally.seconds, elapsed, tally.on_spark
+            )
+        )
+        return done
 
     def _commit(self, begun: Begun, task: EpochTask, outcome: Outcome) -> Done:
         """Commit an epoch whose work is done."""
@@ -121,11 +150,12 @@ def begin_next(
     operations: int | None,
     target: Frontier | None = None,
     *,
+    here: bool = False,
     alone: Callable[[], bool] = bool,
 ) -> Begun | None:
-    """The epoch of the group's stream that is under way, or the next one, begun now; None where there is
-    nothing to do, also while another process does an epoch of the group. ``alone`` is asked after the frontier
-    is chosen whether the logs must be read in one place.
+    """The epoch that the group's mover has under way, or the next one, begun now; None where there is nothing to do,
+    also while another part of the maintainer does an epoch of the group. ``here``: whether this process will do it.
+    ``alone`` is asked after the frontier is chosen whether the logs must be read in one place.
 
     The process that gives the group another plan commits an epoch: the one that adopts views where views join, a
     fence where views go. Here the group's base is read first, then whether views are joining, then the plan. So a plan
@@ -147,7 +177,7 @@ def begin_next(
     if frontier is None:
         return None
     plan = plans.with_tables(*last, catalog.definitions())
-    task = EpochTask(plan, alone=alone(), begun=time.time(), streamed=True)
+    task = EpochTask(plan, alone=alone(), begun=time.time(), streamed=True, here=here)
     try:
         return store.views.begin(group, frontier, task.to_bytes(), base=base)
     except ConflictError:
@@ -155,11 +185,17 @@ def begin_next(
 
 
 def streamed(store: Store, group: str) -> Begun | None:
-    """The epoch under way that is for the group's stream. One that is done beside the stream (a build
-    that brings the group to where it is, and joins it) is not for the stream: a batch that was planned
-    before has nothing of it."""
+    """The epoch under way that the group's mover does, here or with its stream. One that is done beside (a build that
+    brings the group to where it is, and joins it) is not the mover's."""
     begun = store.views.begun(group)
     return begun if begun is not None and EpochTask.from_bytes(begun.plan).streamed else None
+
+
+def offered(store: Store, group: str) -> Begun | None:
+    """The epoch under way that the group's stream does. A batch that was planned before another one was begun has
+    nothing of that."""
+    begun = streamed(store, group)
+    return begun if begun is not None and not EpochTask.from_bytes(begun.plan).here else None
 
 
 def next_frontier(

@@ -43,7 +43,7 @@ def next_chunk(snapshot: TableSnapshot, table: Table, after: bytes | None, size:
     keys, more = snapshot.table(table).keys(after, min(size, fits), BYTES)
     edges = [len(keys) * piece // PIECES for piece in range(1, PIECES)] if len(keys) >= WORTH_PIECES else []
     upto = keys[-1].as_py() if more else None
-    return Chunk(table.name, after, upto, loaded, tuple(keys[edge].as_py() for edge in edges))
+    return Chunk(table.name, after, upto, loaded, tuple(keys[edge].as_py() for edge in edges), len(keys))
 
 
 def rows_at(store: Store, snapshot: TableSnapshot, table: Table, chunk: Chunk, frontier: Frontier) -> pa.Table:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from everview.errors import DamagedEntryError
 from everview.store.contract import StateTable
@@ -31,6 +31,8 @@ class Chunk:
     loaded: tuple[str, ...] = ()
     cuts: tuple[bytes, ...] = ()
     """Keys at which it is cut into pieces that are taken in side by side."""
+    rows: int = field(default=0, compare=False)
+    """How many rows it had when its end was chosen: what it costs."""
 
     @property
     def pieces(self) -> int:
@@ -70,7 +72,10 @@ class EpochTask:
     built: str | None = None
     """The plan of that build."""
     streamed: bool = False
-    """Whether it is for the stream of a pipeline, which reads its slices; if not, the process that began it does it."""
+    """Whether the one that moves its group does it, here or with a stream of Spark; if not, another part of the
+    maintainer has begun it, and does it."""
+    here: bool = False
+    """Whether it is done in the process that has begun it, and the stream has nothing of it."""
 
     @property
     def reads_log(self) -> bool:
@@ -94,6 +99,8 @@ class EpochTask:
             recorded["built"] = self.built
         if self.streamed:
             recorded["streamed"] = True
+        if self.here:
+            recorded["here"] = True
         return json.dumps(recorded).encode()
 
     @staticmethod
@@ -111,6 +118,7 @@ class EpochTask:
                 found.get("begun"),
                 found.get("built"),
                 found.get("streamed", False),
+                found.get("here", False),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedEntryError(
@@ -121,13 +129,15 @@ class EpochTask:
 
 
 def chunk_to_json(chunk: Chunk) -> list[object]:
-    return [chunk.table, _hex(chunk.after), _hex(chunk.upto), list(chunk.loaded), [cut.hex() for cut in chunk.cuts]]
+    cuts = [cut.hex() for cut in chunk.cuts]
+    return [chunk.table, _hex(chunk.after), _hex(chunk.upto), list(chunk.loaded), cuts, chunk.rows]
 
 
 def chunk_from_json(recorded: list[object]) -> Chunk:
-    table, after, upto, loaded, cuts = recorded
+    table, after, upto, loaded, cuts, rows = recorded
     assert (table is None or isinstance(table, str)) and isinstance(loaded, list) and isinstance(cuts, list)
-    return Chunk(table, _bytes(after), _bytes(upto), tuple(loaded), tuple(map(bytes.fromhex, cuts)))
+    assert isinstance(rows, int)
+    return Chunk(table, _bytes(after), _bytes(upto), tuple(loaded), tuple(map(bytes.fromhex, cuts)), rows)
 
 
 def _hex(key: bytes | None) -> str | None:

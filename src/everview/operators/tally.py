@@ -119,6 +119,7 @@ class Tally:
     spans: Mapping[int, Span] = field(default_factory=dict)
     """Of each stage."""
     servers: int = 1
+    on_spark: bool = False
 
     @property
     def began(self) -> float | None:

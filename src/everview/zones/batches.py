@@ -1,4 +1,4 @@
-"""Batches of the stream: what Spark calls when the source has begun an epoch.
+"""Batches of the stream: what Spark calls when the source offers it an epoch.
 
 A batch brings descriptors of what to read, and the store decides of which epoch, whatever
 Spark's number of the batch is; where no epoch of the stream is under way, this batch was committed before.
@@ -7,8 +7,8 @@ In a session of this process Spark calls the pipeline itself. Through Spark Conn
 pickled and called in a lasting child of the server, where there is no pipeline: then :class:`RemoteBatches`
 opens the store, does the epoch and commits it there::
 
-    client   lease, scheduler (builds, lazy groups), drain(), check()
-    server   source: begins epochs    RemoteBatches: does and commits them
+    client   lease, mover (begins epochs, does small ones), scheduler (builds, lazy groups), drain(), check()
+    server   source: offers large epochs    RemoteBatches: does and commits them
 
 The client stays the one that holds the lease. The server works for it, and stops when it is gone
 (:mod:`everview.maintain.coordination`). How far the views are the client sees in the store; what fails in the
@@ -25,7 +25,7 @@ from everview.catalog import Catalog
 from everview.errors import EverviewError
 from everview.maintain import Plans
 from everview.maintain.coordination import require_holder, servers_of
-from everview.maintain.epochs import Epochs, streamed
+from everview.maintain.epochs import Epochs, offered
 from everview.store.contract import Store
 from everview.store.opened import opened
 from everview.zones.failures import error_of
@@ -46,7 +46,7 @@ class RemoteBatches:
         try:
             store = opened(self.place, self.machine)
             require_holder(store, self.holder)
-            begun = streamed(store, self.group)
+            begun = offered(store, self.group)
             if begun is not None:
                 epochs, executor = self._epochs(store, batch.sparkSession)
                 epochs.run(begun, executor.over(batch))

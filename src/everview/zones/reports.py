@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,24 +70,6 @@ class TaskReport:
         )
 
 
-@dataclass(frozen=True)
-class EpochReport:
-    """What a whole epoch did. ``seconds`` of tasks are added up over tasks; ``elapsed`` is the
-    driver's clock from the first task to the commit."""
-
-    epoch: int
-    start: Frontier
-    frontier: Frontier
-    damaged: tuple[Damage, ...]
-    counts: dict[str, int]
-    seconds: dict[str, float]
-    elapsed: float
-
-    @property
-    def operations(self) -> int:
-        return self.start.operations_to(self.frontier)
-
-
 def total(reports: Iterable[TaskReport]) -> TaskReport:
     """The reports of all tasks as one, but for what each quarantined and changed in views."""
     slices: list[Slice] = []
@@ -107,8 +89,8 @@ def total(reports: Iterable[TaskReport]) -> TaskReport:
     return TaskReport(tuple(slices), tuple(damaged), dict(counts), dict(seconds), spans=joined, pieces=tuple(pieces))
 
 
-def tally_of(reports: Iterable[TaskReport], whole: TaskReport, servers: int) -> Tally:
-    """What all tasks did, for the epoch's figures. ``whole`` is their total."""
+def tally_of(reports: Iterable[TaskReport], whole: TaskReport, servers: int, driver: Mapping[str, float]) -> Tally:
+    """What all tasks did, for the epoch's figures. ``whole`` is their total, ``driver`` the seconds of the driver."""
     updates = Updates()
     for report in reports:
         updates.merge(report.updates)
@@ -118,9 +100,10 @@ def tally_of(reports: Iterable[TaskReport], whole: TaskReport, servers: int) -> 
         changes=counts.get("changes", 0),
         sent=counts.get("bytes sent", 0),
         updates=updates,
-        seconds=whole.seconds,
+        seconds=whole.seconds | driver,
         spans=dict(whole.spans),
         servers=servers,
+        on_spark=True,
     )
 
 

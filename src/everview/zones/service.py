@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from enum import Enum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,7 @@ from everview.catalog import Catalog
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError, InternalError, LeaseTakenError, StoreError
 from everview.maintain.coordination import all_reflect, ask_lazy_groups
-from everview.maintain.local_pipeline import LocalPipeline, RunningPipeline
+from everview.maintain.local_pipeline import CEILING, LocalPipeline
 from everview.maintain.maintainer import LEASE
 from everview.scratch import sweep
 from everview.store.contract import Store
@@ -182,8 +181,12 @@ class Service:
             self._report(self._started(catalog))
             goal = _asked(store, catalog) if self._once else None
             looked = time.monotonic()
+            is_announced = False
             while not self._over_in(BEAT):
                 running.check()
+                if running.on_spark and not is_announced:
+                    is_announced = True
+                    self._report(self._handed_over())
                 if time.monotonic() - looked >= LOOK:
                     looked = time.monotonic()
                     self._see(watch)
@@ -198,20 +201,19 @@ class Service:
         for event in watch.look():
             self._report(event)
 
-    def _running(self) -> RunningPipeline:
+    def _running(self) -> LocalPipeline:
+        operations = self._operations or CEILING
         if self._local:
-            from everview.maintain.epochs import OPERATIONS
-
-            return LocalPipeline(lambda: open_store(self._place), operations=self._operations or OPERATIONS)
-        return self._pipeline()
-
-    def _pipeline(self) -> RunningPipeline:
+            return LocalPipeline(lambda: open_store(self._place), operations=operations)
         from everview.zones.pipeline import Pipeline
 
-        pipeline = partial(
-            Pipeline, self._place, spark=self._session(), servers=self._servers, checkpoint=self._checkpoint
+        return Pipeline(
+            self._place,
+            spark=self._session,
+            servers=self._servers,
+            operations=operations,
+            checkpoint=self._checkpoint,
         )
-        return pipeline() if self._operations is None else pipeline(operations=self._operations)
 
     def _session(self) -> SparkSession:
         """Spark, imported and started here, where it is needed."""
@@ -252,8 +254,10 @@ class Service:
         for one in catalog.definitions().maintained():
             found.setdefault(one.group, []).append(one.name)
         views = "; ".join(f"{group}: {', '.join(names)}" for group, names in found.items()) or "there are no views yet"
-        master = None if self._spark is None else self._spark.conf.get("spark.master")
-        means = "in this process" if master is None else f"on Spark ({master}), {self._servers} view servers"
+        master = None if self._local else self._master or "local"
+        means = "in this process"
+        if master is not None:
+            means += f", and large epochs on Spark ({master}) with {self._servers} view servers once it has started"
         record = {
             "store": self._place,
             "process": os.getpid(),
@@ -262,6 +266,12 @@ class Service:
             "groups": found,
         }
         return Event("started", f"maintaining {self._place} {means}, process {os.getpid()}; {views}", (record,))
+
+    def _handed_over(self) -> Event:
+        assert self._spark is not None
+        master = self._spark.conf.get("spark.master")
+        text = f"Spark has started ({master}): it does large epochs from now on"
+        return Event("spark", text, ({"store": self._place, "master": master, "servers": self._servers},))
 
 
 def _end(spark: SparkSession) -> None:

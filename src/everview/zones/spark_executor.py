@@ -12,7 +12,6 @@ it was read exactly once.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -31,7 +30,7 @@ from everview.store.contract import Begun, Store, TableSnapshot
 from everview.store.opened import machine
 from everview.zones import shuffle_blocks
 from everview.zones.failures import error_of
-from everview.zones.reports import EpochReport, TaskReport, require_whole, tally_of, total
+from everview.zones.reports import TaskReport, require_whole, tally_of, total
 from everview.zones.shares import Share, share_out
 from everview.zones.shuffle_blocks import REPORT
 from everview.zones.source import DESCRIPTOR
@@ -48,8 +47,6 @@ class SparkExecutor:
         self.place = place
         self.machine = machine()
         self.servers = servers
-        self.report: Callable[[EpochReport], None] = lambda report: None
-        """Called for every epoch whose work was done."""
 
     def over(self, descriptors: DataFrame) -> Executor:
         """This executor for the one epoch whose slices the stream has described."""
@@ -64,7 +61,7 @@ class SparkExecutor:
 
     def work_over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
         """The work of an epoch over descriptors of its slices."""
-        clock, started, servers = Clock(), time.perf_counter(), self.servers()
+        clock, servers = Clock(), self.servers()
         with clock("spark job"):
             reports = self._tasks(begun, task, descriptors, servers)
         whole = total(reports)
@@ -72,18 +69,8 @@ class SparkExecutor:
         with clock("quarantine"):
             quarantined = self._quarantine(begun, task, reports)
         steps = {name.removeprefix("step "): n for name, n in whole.counts.items() if name.startswith("step ")}
-        self.report(
-            EpochReport(
-                begun.epoch,
-                begun.start,
-                begun.frontier,
-                whole.damaged,
-                whole.counts,
-                whole.seconds | clock.seconds,
-                time.perf_counter() - started,
-            )
-        )
-        return Outcome({}, steps, whole.damaged, quarantined, tally_of(reports, whole, servers))
+        tally = tally_of(reports, whole, servers, clock.seconds)
+        return Outcome({}, steps, whole.damaged, quarantined, tally)
 
     def _quarantine(self, begun: Begun, task: EpochTask, reports: Sequence[TaskReport]) -> int:
         """Record the rows whose expressions failed, once for all tasks."""

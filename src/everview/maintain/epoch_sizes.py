@@ -1,0 +1,114 @@
+"""How large the next epoch of a group is, and where its work is done.
+
+Both follow from what epochs have cost so far (:mod:`everview.maintain.epoch_costs`).
+
+*Where*: an epoch on Spark costs a tenth of a second or more, however little it does, but has more hands.
+So small ones are done in the process that begins them, larger ones on Spark, and the border is where both take equally
+long::
+
+    seconds    here  ╱
+      │             ╱      ╭──── Spark
+      │        ────╱───────╯
+      │      ╭────╯ ↑ the border
+      └──────────────────────── operations
+
+*How large*: all that waits, but no more than is done in about a second, so that views are never long behind
+when many writes come, and the next process soon finishes what a killed one has begun. Sizes of which nothing is
+known yet are approached in steps: an epoch is at most a few times as large as the largest so far. ``operations`` is
+the ceiling, and the bytes of the logs have one of their own (:data:`everview.maintain.epochs.BYTES`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from everview.maintain.epoch_costs import EpochCosts
+
+LONGEST = 1.0
+"""Seconds that an epoch is to take at most."""
+REST_SHARE = 4
+"""How many times longer than an empty one it may take at least: else most of the time would go into beginnings."""
+FIRST = 10_000
+"""Operations of a group's first epoch, at most."""
+GROWTH = 4
+"""How many times larger than all before it an epoch may be."""
+KEPT = 64
+"""Groups whose epochs are remembered."""
+
+HERE_REST, HERE_OPERATION = 0.005, 2e-6
+"""Seconds of an epoch in this process until it is measured: of an empty one, and of each operation."""
+SPARK_REST = 0.15
+"""Seconds of an empty epoch on Spark, until it is measured."""
+
+
+@dataclass(frozen=True)
+class EpochSize:
+    """The next epoch."""
+
+    operations: int
+    """At most."""
+    here: bool
+    """Whether its work is done in this process."""
+
+
+class GroupSizes:
+    """The sizes of one group's epochs. With ``in_driver`` the border is given: epochs of at most so many operations are
+    done here."""
+
+    def __init__(self, ceiling: int, servers: Callable[[], int], in_driver: int | None = None) -> None:
+        self._ceiling = ceiling
+        self._in_driver = in_driver
+        self.here = EpochCosts(HERE_REST, lambda: HERE_OPERATION)
+        self.spark = EpochCosts(SPARK_REST, lambda: self.here.slope / servers())
+
+    def next(self, pending: int, *, spark: bool) -> EpochSize:
+        """The size of the next epoch where so many operations are pending; ``spark``: whether Spark is there."""
+        largest = max(self.here.largest, self.spark.largest)
+        most = min(pending, self._ceiling, max(FIRST, GROWTH * largest))
+        if not spark:
+            return EpochSize(_bounded(self.here, most), here=True)
+        if self._in_driver is not None:
+            here = most <= self._in_driver
+            return EpochSize(_bounded(self.here if here else self.spark, most), here)
+        one, other = _bounded(self.here, most), _bounded(self.spark, most)
+        here = one / self.here.seconds(one) >= other / self.spark.seconds(other)
+        return EpochSize(one if here else other, here)
+
+    def fits_here(self, operations: int) -> bool:
+        """Whether an epoch of a given size is done here sooner than on Spark."""
+        if self._in_driver is not None:
+            return operations <= self._in_driver
+        return self.here.seconds(operations) <= self.spark.seconds(operations)
+
+    def measured(self, operations: int, seconds: float, *, here: bool) -> None:
+        """An epoch was done."""
+        (self.here if here else self.spark).measured(operations, seconds)
+
+
+class EpochSizes:
+    """The sizes of the epochs of all groups."""
+
+    def __init__(self, ceiling: int, servers: Callable[[], int] = lambda: 1, in_driver: int | None = None) -> None:
+        self._ceiling = ceiling
+        self._servers = servers
+        self._in_driver = in_driver
+        self._groups: OrderedDict[str, GroupSizes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, group: str) -> GroupSizes:
+        """Those of a group."""
+        with self._lock:
+            found = self._groups.get(group)
+            if found is None:
+                found = self._groups[group] = GroupSizes(self._ceiling, self._servers, self._in_driver)
+                while len(self._groups) > KEPT:
+                    self._groups.popitem(last=False)
+            self._groups.move_to_end(group)
+            return found
+
+
+def _bounded(costs: EpochCosts, most: int) -> int:
+    return costs.most_within(max(LONGEST, REST_SHARE * costs.seconds(1)), most)
