@@ -23,7 +23,7 @@ from everview.store.embedded import EmbeddedStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from everview.zones.reports import EpochReport
+    from everview.maintain.epochs import EpochReport
 
 SHOWN = 12
 """Parts of a profile."""

@@ -127,7 +127,7 @@ def on_spark(path: Path) -> Walk:
     try:
         with everview.open(path / "store") as db:
             db.sql(SHOP)
-            with TracedPipeline(path / "store", spark=spark) as pipeline:
+            with TracedPipeline(path / "store", spark=spark, in_driver=0) as pipeline:
                 for number in (6, 7, 8):
                     db.sql(update(number))
                     pipeline.drain(timeout=PATIENCE)

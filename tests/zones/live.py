@@ -167,7 +167,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         live = Live(Path(folder) / "store", asked.seed, asked.views)
         end = time.monotonic() + asked.seconds
-        with Pipeline(live.path, spark=spark) as pipeline:
+        with Pipeline(live.path, spark=spark, in_driver=0) as pipeline:
             live.pipeline = pipeline
             while time.monotonic() < end:
                 with writing(live.path, asked.seed):

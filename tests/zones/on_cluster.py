@@ -32,7 +32,7 @@ class Commands:
         self.pipeline: Pipeline | None = None
 
     def start(self, place: str, kind: str = "plain", marks: str = "", seed: int = 0, **options: Any) -> None:
-        self.pipeline = pipeline_of(KINDS[kind], marks, seed)(place, spark=self.spark, **options)
+        self.pipeline = pipeline_of(KINDS[kind], marks, seed)(place, spark=self.spark, in_driver=0, **options)
         self.pipeline.start()
 
     def check(self) -> None:

@@ -33,7 +33,7 @@ def main(path: Path) -> None:
     db = open_shop(path)  # and never closed
     for seed in range(2):
         trade(db, 5, seed)
-        pipeline = Watched(path, spark=spark).start()
+        pipeline = Watched(path, spark=spark, in_driver=0).start()
         pipeline.drain()
         Watched.EXECUTOR.inside.clear()
         trade(db, 5, seed)

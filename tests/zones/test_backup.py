@@ -19,7 +19,7 @@ def test_backups_while_a_pipeline_runs(shop: Database, spark: SparkSession, tmp_
     and without it."""
     checkpoint = tmp_path / "checkpoint"
     copies = [tmp_path / f"copy {number}" for number in range(4)]
-    with Pipeline(tmp_path / "store", spark=spark, operations=50, checkpoint=checkpoint) as pipeline:
+    with Pipeline(tmp_path / "store", spark=spark, in_driver=0, operations=50, checkpoint=checkpoint) as pipeline:
         for number, copy in enumerate(copies):
             trade(shop, 20, number)
             shop.backup(copy)
@@ -32,7 +32,7 @@ def test_backups_while_a_pipeline_runs(shop: Database, spark: SparkSession, tmp_
             if number % 2:
                 db.flush()
             else:
-                Pipeline(copy, spark=spark, checkpoint=checkpoint).catch_up()
+                Pipeline(copy, spark=spark, in_driver=0, checkpoint=checkpoint).catch_up()
             assert_all_is_right(db)
             trade(db, 5, 100 + number)
             db.flush()

@@ -168,7 +168,7 @@ def test_tasks_that_fail_at_random_on_a_local_master(shop: Database, spark: Spar
     shop.sql("CREATE MATERIALIZED VIEW popular AS SELECT count(*) AS n FROM totals WHERE orders > 1")
     marks = tmp_path / "marks"
     marks.mkdir()
-    with pipeline_of(Failing, marks, seed=2)(tmp_path / "store", spark=spark) as pipeline:
+    with pipeline_of(Failing, marks, seed=2)(tmp_path / "store", spark=spark, in_driver=0) as pipeline:
         for seed in range(ROUNDS):
             trade(shop, 5, seed)
             pipeline.drain(timeout=PATIENCE)

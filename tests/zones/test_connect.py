@@ -69,7 +69,7 @@ def a_client_that_is_killed_and_one_that_goes_on(by: Through) -> None:
     with _client(by) as client, business(by.db, 1):
         _in_a_later_epoch(by, client)
         with pytest.raises(LeaseTakenError, match=f"process {client.pid}"):
-            Pipeline(by.place, spark=by.spark).start()
+            Pipeline(by.place, spark=by.spark, in_driver=0).start()
         os.kill(client.pid, signal.SIGKILL)
         client.wait()
         by.server.server.said(rf"started by process {client.pid}, which does not maintain the store any more")
@@ -123,19 +123,19 @@ def what_fails_in_a_task_reaches_the_client_as_it_was(by: Through) -> None:
         pipeline.drain(timeout=PATIENCE)
     assert found.value.hint == "rebuild the view"
     assert epoch(by.db) == before
-    Pipeline(by.place, spark=by.spark).catch_up()
+    Pipeline(by.place, spark=by.spark, in_driver=0).catch_up()
     assert_all_is_right(by.db)
 
 
 def _broken(by: Through) -> Pipeline:
-    return pipeline_of(Raising)(by.place, spark=by.spark)
+    return pipeline_of(Raising)(by.place, spark=by.spark, in_driver=0)
 
 
 def a_server_that_is_gone(by: Through) -> None:
     """It is raised, and everything is released: another process goes on."""
     with (
         pytest.raises(EverviewError, match="the pipeline of group main has stopped") as found,
-        Pipeline(by.place, spark=by.spark) as pipeline,
+        Pipeline(by.place, spark=by.spark, in_driver=0) as pipeline,
     ):
         do_business(by.db, 1)
         pipeline.drain(timeout=PATIENCE)

@@ -22,7 +22,7 @@ def live(tmp_path: Path) -> Iterator[Live]:
 
 
 def test_fifty_views_of_all_kinds_under_a_running_writer(live: Live, spark: SparkSession) -> None:
-    with Pipeline(live.path, spark=spark) as pipeline:
+    with Pipeline(live.path, spark=spark, in_driver=0) as pipeline:
         live.pipeline = pipeline
         epochs = set()
         for pause in (0.02, 0.1):
@@ -40,7 +40,7 @@ def test_views_servers_regions_and_nodes_that_come_and_go_under_a_running_writer
     tmp_path: Path, spark: SparkSession
 ) -> None:
     live = Live(tmp_path / "store", seed=2, views=5)
-    with Pipeline(live.path, spark=spark, servers=1) as pipeline:
+    with Pipeline(live.path, spark=spark, in_driver=0, servers=1) as pipeline:
         live.pipeline = pipeline
         steps = [live.create, live.add_node, live.move, live.index, live.split, live.replace, live.drop, live.move]
         for servers, step in zip((1, 2, 8, 8, 5, 3, 2, 1), steps, strict=True):

@@ -91,7 +91,7 @@ def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """The same history in this process, and on Spark with three view servers."""
     path = tmp_path_factory.mktemp("both")
     alone = lived(path / "alone", Database.flush)
-    pipeline = Pipeline(path / "spark", spark=spark, servers=3)
+    pipeline = Pipeline(path / "spark", spark=spark, in_driver=0, servers=3)
     started: list[Pipeline] = []
 
     def caught_up(db: Database) -> None:

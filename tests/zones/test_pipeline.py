@@ -42,7 +42,7 @@ BANNER = ("WARNING: Using incubator modules", "Setting default log level", "To a
 
 
 def test_the_view_equals_recomputation_at_every_epoch(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
-    with Pipeline(tmp_path / "store", spark=spark, servers=3, operations=200) as pipeline:
+    with Pipeline(tmp_path / "store", spark=spark, in_driver=0, servers=3, operations=200) as pipeline:
         for seed in range(6):
             trade(shop, 10, seed)
             pipeline.drain(timeout=PATIENCE)
@@ -57,7 +57,12 @@ def test_a_checkpoint_that_is_lost_between_runs(shop: Database, spark: SparkSess
     for seed, servers in enumerate([2, 3, 1]):
         trade(shop, 10, seed)
         Pipeline(
-            tmp_path / "store", spark=spark, servers=servers, operations=100, checkpoint=tmp_path / "checkpoint"
+            tmp_path / "store",
+            spark=spark,
+            in_driver=0,
+            servers=servers,
+            operations=100,
+            checkpoint=tmp_path / "checkpoint",
         ).catch_up()
         assert_all_is_right(shop)
         if seed == 0:
@@ -70,7 +75,7 @@ def test_a_checkpoint_that_is_half_a_file(shop: Database, spark: SparkSession, t
     offsets.mkdir(parents=True)
     offsets.joinpath(".0.5b1d6a6e-3c0b-4a62-a0c5-2f1d4b3f0a11.tmp").write_text("v1\n{")
     trade(shop, 2, seed=1)
-    Pipeline(tmp_path / "store", spark=spark, checkpoint=tmp_path / "checkpoint").catch_up()
+    Pipeline(tmp_path / "store", spark=spark, in_driver=0, checkpoint=tmp_path / "checkpoint").catch_up()
     assert_all_is_right(shop)
 
 
@@ -105,7 +110,7 @@ def test_tasks_that_are_retried_change_nothing(shop: Database, spark: SparkSessi
     marks = tmp_path / "marks"
     marks.mkdir()
     trade(shop, 20, seed=1)
-    pipeline = Unlucky(tmp_path / "store", spark=spark, operations=150)
+    pipeline = Unlucky(tmp_path / "store", spark=spark, in_driver=0, operations=150)
     pipeline.catch_up()
     assert_all_is_right(shop)
     assert len(list(marks.iterdir())) == 3 * len(pipeline.reports) > 3
@@ -116,7 +121,7 @@ def test_a_batch_that_comes_while_somebody_else_does_an_epoch_has_nothing_to_do(
 ) -> None:
     """As where Spark replays a batch that was committed, and a build joins meanwhile."""
     maintainer = Maintainer(shop.store, shop.catalog)
-    with Pipeline(tmp_path / "store", spark=spark) as pipeline:
+    with Pipeline(tmp_path / "store", spark=spark, in_driver=0) as pipeline:
         trade(shop, 5, seed=1)
         pipeline.drain(timeout=PATIENCE)
         maintainer.plans.pause("main")
@@ -137,7 +142,7 @@ def test_an_entry_that_cannot_be_read_is_quarantined_and_the_rest_goes_on(
     write(shop, ("put", [{"id": 1, "customer": 1}]))
     _damage_last_block(shop)
     write(shop, ("put", [{"id": 2, "customer": 2}]))
-    Pipeline(tmp_path / "store", spark=spark).catch_up()
+    Pipeline(tmp_path / "store", spark=spark, in_driver=0).catch_up()
     assert shop.store.views.committed("main").frontier == shop.store.log.latest()
     (subject,) = shop.catalog.quarantine.subjects()
     (entry,) = shop.catalog.quarantine.page(subject)
@@ -175,10 +180,10 @@ def test_what_fails_in_a_task_reaches_the_caller_as_it_was(shop: Database, spark
     before = shop.store.views.committed("main").epoch
     trade(shop, 2, seed=1)
     with pytest.raises(DamagedEntryError, match="group 7") as found:
-        Broken(tmp_path / "store", spark=spark).catch_up()
+        Broken(tmp_path / "store", spark=spark, in_driver=0).catch_up()
     assert found.value.hint == "rebuild the view"
     assert shop.store.views.committed("main").epoch == before
-    Pipeline(tmp_path / "store", spark=spark).catch_up()
+    Pipeline(tmp_path / "store", spark=spark, in_driver=0).catch_up()
     assert_all_is_right(shop)
 
 
@@ -188,7 +193,7 @@ def test_a_log_that_was_trimmed_too_early_names_the_views_to_rebuild(
     trade(shop, 2, seed=1)
     shop.store.log.trim(shop.store.log.latest())
     with pytest.raises(LogTrimmedError, match="group main cannot go on") as found:
-        Pipeline(tmp_path / "store", spark=spark).catch_up()
+        Pipeline(tmp_path / "store", spark=spark, in_driver=0).catch_up()
     assert found.value.hint == "rebuild its views: totals"
 
 
@@ -196,7 +201,7 @@ def test_the_logs_are_trimmed_behind_the_views(shop: Database, spark: SparkSessi
     shop.sql("SET GLOBAL log_retention_operations = 20; SET GLOBAL log_retention_age = '0 seconds'")
     for seed in range(2):
         trade(shop, 10, seed)
-        Pipeline(tmp_path / "store", spark=spark).catch_up()
+        Pipeline(tmp_path / "store", spark=spark, in_driver=0).catch_up()
         assert_all_is_right(shop)
         assert 20 <= shop.status().log.operations < 50
 
@@ -206,10 +211,10 @@ def test_a_pipeline_that_is_stopped_in_an_epoch_is_resumed_by_the_next(
 ) -> None:
     trade(shop, 10, seed=1)
     Watched.EXECUTOR.inside.clear()
-    with pytest.raises(KeyboardInterrupt), Watched(tmp_path / "store", spark=spark):
+    with pytest.raises(KeyboardInterrupt), Watched(tmp_path / "store", spark=spark, in_driver=0):
         assert Watched.EXECUTOR.inside.wait(PATIENCE)
         raise KeyboardInterrupt
-    Pipeline(tmp_path / "store", spark=spark).catch_up()
+    Pipeline(tmp_path / "store", spark=spark, in_driver=0).catch_up()
     assert_all_is_right(shop)
 
 
@@ -217,7 +222,7 @@ def test_at_the_end_of_its_block_a_pipeline_finishes_its_epoch_and_begins_no_oth
     shop: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
     trade(shop, 10, seed=1)
-    with Watched(tmp_path / "store", spark=spark, operations=20) as pipeline:
+    with Watched(tmp_path / "store", spark=spark, in_driver=0, operations=20) as pipeline:
         pipeline.drain(timeout=PATIENCE)
         Watched.EXECUTOR.inside.clear()
         trade(shop, 20, seed=2)
@@ -228,14 +233,17 @@ def test_at_the_end_of_its_block_a_pipeline_finishes_its_epoch_and_begins_no_oth
     assert begun is None or begun.epoch <= views.committed("main").epoch
     assert views.committed("main").frontier < shop.store.log.latest(), "the rest is for the next one"
     assert not shop.store.metadata.documents(PAUSES)[1], "the next process begins epochs at once"
-    with Pipeline(tmp_path / "store", spark=spark) as pipeline:
+    with Pipeline(tmp_path / "store", spark=spark, in_driver=0) as pipeline:
         pipeline.drain(timeout=PATIENCE)
     assert_all_is_right(shop)
 
 
 def test_a_failure_is_raised_at_the_end_of_the_block(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
     trade(shop, 2, seed=1)
-    with pytest.raises(DamagedEntryError, match="group 7"), Broken(tmp_path / "store", spark=spark) as pipeline:
+    with (
+        pytest.raises(DamagedEntryError, match="group 7"),
+        Broken(tmp_path / "store", spark=spark, in_driver=0) as pipeline,
+    ):
         assert pipeline._query is not None
         with contextlib.suppress(StreamingQueryException):
             pipeline._query.awaitTermination(int(PATIENCE))
@@ -245,23 +253,23 @@ def test_logs_without_before_images(spark: SparkSession, tmp_path: Path) -> None
     with open_shop(tmp_path / "store", before_images=False) as db:
         for seed in range(2):
             trade(db, 10, seed)
-            Pipeline(tmp_path / "store", spark=spark, operations=100).catch_up()
+            Pipeline(tmp_path / "store", spark=spark, in_driver=0, operations=100).catch_up()
             assert_all_is_right(db)
 
 
 def test_a_second_pipeline_is_refused_while_one_runs(shop: Database, spark: SparkSession, tmp_path: Path) -> None:
     with (
-        Pipeline(tmp_path / "store", spark=spark),
+        Pipeline(tmp_path / "store", spark=spark, in_driver=0),
         pytest.raises(LeaseTakenError, match=f"process {os.getpid()}"),
     ):
-        Pipeline(tmp_path / "store", spark=spark).start()
-    Pipeline(tmp_path / "store", spark=spark).catch_up()
+        Pipeline(tmp_path / "store", spark=spark, in_driver=0).start()
+    Pipeline(tmp_path / "store", spark=spark, in_driver=0).catch_up()
 
 
 def test_a_pipeline_runs_once_and_can_be_waited_for_only_while_it_runs(
     shop: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
-    pipeline = Pipeline(tmp_path / "store", spark=spark)
+    pipeline = Pipeline(tmp_path / "store", spark=spark, in_driver=0)
     with pytest.raises(DefinitionError, match="does not run"):
         pipeline.drain()
     with pipeline, pytest.raises(DefinitionError, match="runs already"):
@@ -273,7 +281,7 @@ def test_a_session_that_has_been_used_for_something_else(shop: Database, tmp_pat
     spark = new_session()
     assert spark.createDataFrame([(1,)], "a int").count() == 1
     trade(shop, 3, seed=1)
-    Pipeline(tmp_path / "store", spark=spark).catch_up()
+    Pipeline(tmp_path / "store", spark=spark, in_driver=0).catch_up()
     assert_all_is_right(shop)
     assert SparkSession.getActiveSession() is not None
     assert spark.createDataFrame([(1,), (2,)], "a int").count() == 2
@@ -284,7 +292,7 @@ def test_the_settings_of_a_session_that_is_handed_in_stay_as_they_are(spark: Spa
     theirs.conf.set("spark.sql.adaptive.enabled", "true")
     with open_shop(tmp_path / "store") as db:
         trade(db, 1, seed=1)
-        Pipeline(tmp_path / "store", spark=theirs).catch_up()
+        Pipeline(tmp_path / "store", spark=theirs, in_driver=0).catch_up()
         assert_all_is_right(db)
     assert theirs.conf.get("spark.sql.adaptive.enabled") == "true"
 

@@ -25,6 +25,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from everview.errors import DefinitionError
 from everview.maintain.epoch_costs import EpochCosts
 
 LONGEST = 1.0
@@ -108,6 +109,16 @@ class EpochSizes:
                     self._groups.popitem(last=False)
             self._groups.move_to_end(group)
             return found
+
+
+def require_border(operations: int | None) -> int | None:
+    """A border that is given, if it is one."""
+    if operations is not None and operations < 0:
+        raise DefinitionError(
+            f"epochs of {operations} operations cannot be done in the driver",
+            hint="in_driver is the most operations of such an epoch: 0 has all of them done on Spark",
+        )
+    return operations
 
 
 def _bounded(costs: EpochCosts, most: int) -> int:

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Protocol
+from typing import Protocol, Self
 
 from everview.catalog import MAIN, Catalog
 from everview.change.frontier import Frontier
@@ -61,7 +61,6 @@ class LocalPipeline:
         *,
         group: str = MAIN,
         operations: int = CEILING,
-        in_driver: int | None = None,
         wait: float | None = 0,
     ) -> None:
         self.group = group
@@ -69,7 +68,6 @@ class LocalPipeline:
         """The last epochs that this process has done, the newest at the end."""
         self._open_store = open_store
         self._operations = operations
-        self._in_driver = in_driver
         self._wait = wait
         self._held = contextlib.ExitStack()
         """What is given back at the end: the store, the lease."""
@@ -85,8 +83,14 @@ class LocalPipeline:
 
     # -------------------------------------------------------------- life
 
-    def start(self) -> LocalPipeline:
+    def start(self) -> Self:
         """Maintain the views until :meth:`stop`."""
+        self._prepare()
+        self._go()
+        return self
+
+    def _prepare(self) -> None:
+        """Become the maintainer of the store, and finish what another one has begun."""
         with self._ending:
             if self._maintainer is not None:
                 raise DefinitionError("the views are maintained here already")
@@ -103,9 +107,13 @@ class LocalPipeline:
             assert self._executor is not None
             self._mover = Mover(maintainer, self.group, self._executor, partial(self._failed, "mover"))
             self._scheduler = Scheduler(maintainer, partial(self._failed, "scheduler"), self.group, BESIDE)
-            self._mover.start()
-            self._scheduler.start()
-            return self
+
+    def _go(self) -> None:
+        """Begin to work."""
+        with self._ending:
+            if self._mover is not None and self._scheduler is not None:
+                self._mover.start()
+                self._scheduler.start()
 
     def _open(self) -> Maintainer:
         store = self._open_store()
@@ -120,19 +128,16 @@ class LocalPipeline:
         return maintainer
 
     def _fitting(self, store: Store, plans: Plans) -> FittingExecutor:
-        sizes = EpochSizes(self._operations, lambda: self.servers, self._in_driver)
-        self._executor = FittingExecutor(LocalExecutor(store, plans), sizes)
+        self._executor = FittingExecutor(LocalExecutor(store, plans), self._sizes())
         return self._executor
+
+    def _sizes(self) -> EpochSizes:
+        return EpochSizes(self._operations)
 
     @property
     def on_spark(self) -> bool:
         """Whether Spark does large epochs."""
         return False
-
-    @property
-    def servers(self) -> int:
-        """How many places share the work of a large epoch."""
-        return 1
 
     def stop(self, *, finish: bool = True) -> None:
         """Return when nothing is under way any more: between two epochs. Without ``finish``, an epoch that Spark does
@@ -153,7 +158,7 @@ class LocalPipeline:
     def _end(self) -> None:
         """End what was started beside mover and scheduler."""
 
-    def __enter__(self) -> LocalPipeline:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

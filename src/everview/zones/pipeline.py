@@ -25,6 +25,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -32,6 +33,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from everview.catalog import MAIN
 from everview.errors import EverviewError
 from everview.maintain.coordination import SERVERS, holder_of, require_servers, set_servers
+from everview.maintain.epoch_sizes import EpochSizes, require_border
 from everview.maintain.epochs import offered
 from everview.maintain.local_pipeline import CEILING, LocalPipeline
 from everview.maintain.maintainer import Maintainer
@@ -50,14 +52,15 @@ some milliseconds."""
 
 
 class Pipeline(LocalPipeline):
-    """Maintains the views of a store, with Spark for what is large: one group with ``foreachBatch``, the others beside it.
+    """Maintains the views of a store, with Spark for what is large: one group with ``foreachBatch``, others beside it.
 
     ``spark`` is a session of this process, on any master, or one of Spark Connect; or a function that starts one, which
     is called in a thread while the views are maintained here already. ``servers`` is the number of view servers, which
     may be changed while the pipeline runs; ``operations`` the most log entries of an epoch (a batch is never cut, so
-    one larger batch is an epoch of its own). Epochs of at most ``in_driver`` entries are done in this process; by
-    default those that are done here sooner than on Spark, as measured. ``checkpoint`` is where Spark keeps its offsets;
-    without one they are forgotten at the end. ``wait`` is how long to wait for another pipeline of the store to end.
+    one larger batch is an epoch of its own). Epochs of at most ``in_driver`` entries are done in this process, and
+    nothing is done before Spark is there; by default those that are done here sooner than on Spark, as measured.
+    ``checkpoint`` is where Spark keeps its offsets; without one they are forgotten at the end. ``wait`` is how long to
+    wait for another pipeline of the store to end.
     """
 
     EXECUTOR = SparkExecutor
@@ -76,9 +79,8 @@ class Pipeline(LocalPipeline):
         wait: float | None = 0,
     ) -> None:
         self.place = str(Path(place).absolute())
-        super().__init__(
-            partial(open_store, self.place), group=group, operations=operations, in_driver=in_driver, wait=wait
-        )
+        super().__init__(partial(open_store, self.place), group=group, operations=operations, wait=wait)
+        self._in_driver = require_border(in_driver)
         self._servers = require_servers(servers)
         self._given = spark
         self._spark: SparkSession | None = None
@@ -89,6 +91,7 @@ class Pipeline(LocalPipeline):
         self._epoch = threading.Lock()
         """Held while a batch uses the store: Spark gives up waiting for us, we still run."""
         self._query: StreamingQuery | None = None
+        self._on_spark: SparkExecutor | None = None
         self._starting: threading.Thread | None = None
         self._stops = threading.Event()
         self._gives_up = False
@@ -99,11 +102,13 @@ class Pipeline(LocalPipeline):
 
     # -------------------------------------------------------------- life
 
-    def start(self) -> Pipeline:
+    def start(self) -> Self:
         """Maintain the views until :meth:`stop`."""
         self._stops.clear()
         self._gives_up = self._has_ended = False
-        super().start()
+        self._prepare()
+        if self._in_driver is None:
+            self._go()
         if callable(self._given):
             self._starting = threading.Thread(target=self._start_spark, name="everview-spark", daemon=True)
             self._starting.start()
@@ -114,6 +119,9 @@ class Pipeline(LocalPipeline):
             self.stop(finish=False)
             raise
         return self
+
+    def _sizes(self) -> EpochSizes:
+        return EpochSizes(self._operations, lambda: self.servers, self._in_driver)
 
     def catch_up(self) -> None:
         """Maintain the views until they reflect what is in the logs now, then stop."""
@@ -175,7 +183,8 @@ class Pipeline(LocalPipeline):
             if is_remote(spark):
                 self._stream_held.callback(spark.stop)  # of a session of this process it would end Spark
             on_spark = self.EXECUTOR(maintainer.store, maintainer.plans, spark, self.place, lambda: self.servers)
-            query = self._stream(maintainer, on_spark)
+            self._on_spark = on_spark
+            query = self._stream(maintainer)
         except EverviewError:
             raise
         except Exception as error:
@@ -183,11 +192,13 @@ class Pipeline(LocalPipeline):
         executor.spark = on_spark
         self._query = query
         mover.hand_over(self._check_stream)
+        if self._in_driver is not None:
+            self._go()
 
-    def _stream(self, maintainer: Maintainer, executor: SparkExecutor) -> StreamingQuery:
+    def _stream(self, maintainer: Maintainer) -> StreamingQuery:
         assert self._spark is not None
         options = {"path": self.place, "group": self.group, "machine": machine()}
-        run: Callable[[DataFrame, int], None] = partial(self._run, maintainer, executor)
+        run: Callable[[DataFrame, int], None] = self._run
         if not is_remote(self._spark):
             require_secret()
         else:
@@ -268,10 +279,11 @@ class Pipeline(LocalPipeline):
             self._failures.setdefault("stream", error_of(problem, what))
         return False
 
-    def _run(self, maintainer: Maintainer, executor: SparkExecutor, batch: DataFrame, batch_id: int) -> None:
+    def _run(self, batch: DataFrame, batch_id: int) -> None:
         """Called by Spark, in this process. An error keeps its type on the way to the caller."""
         with self._epoch:
-            if self._has_ended:
+            maintainer, executor = self._maintainer, self._on_spark
+            if self._has_ended or maintainer is None or executor is None:
                 return
             try:
                 begun = offered(maintainer.store, self.group)

@@ -28,8 +28,8 @@ EPOCHS = 3
 
 
 def rehearse(spark: SparkSession, is_over: Callable[[], bool] = bool) -> float:
-    """Do what a pipeline does on Spark, from its start to a commit, where it leaves nothing behind; returns how long the
-    last epoch has taken. It ends early where it ``is_over``."""
+    """Do what a pipeline does on Spark, from its start to a commit, where it leaves nothing behind; returns how long
+    the last epoch has taken. It ends early where it ``is_over``."""
     took = 0.0
     with scratch() as folder:
         place = folder / "store"

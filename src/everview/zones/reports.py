@@ -100,7 +100,7 @@ def tally_of(reports: Iterable[TaskReport], whole: TaskReport, servers: int, dri
         changes=counts.get("changes", 0),
         sent=counts.get("bytes sent", 0),
         updates=updates,
-        seconds=whole.seconds | driver,
+        seconds=whole.seconds | dict(driver),
         spans=dict(whole.spans),
         servers=servers,
         on_spark=True,
