@@ -5,7 +5,7 @@ point for the k-th time after a token with the point's name was laid down takes 
 
 A token is a file, so it works across processes that others started; taking it is one rename, so it
 kills once. The product knows nothing of this: Spark's workers come from a daemon that wraps before it
-forks (:mod:`tests.faults.daemon`), the source from a reader that wraps when it is made, drivers and
+forks (:mod:`tests.faults.daemon`), drivers and
 writers wrap before they begin (:mod:`tests.faults.roles`).
 """
 
@@ -43,10 +43,13 @@ POINTS: tuple[str, ...] = (
     "executor before write",
     "executor after write",
     "executor inside write_bags",
-    "source before begin",
-    "source inside begin",
-    "source after begin",
+    "driver before hand-over",
+    "driver after hand-over",
+    "driver before begin",
+    "driver inside begin",
     "driver after begin",
+    "driver before work here",
+    "driver after work here",
     "driver before epoch",
     "driver before commit",
     "driver inside commit",
@@ -81,6 +84,8 @@ _CALLS: dict[str, str] = {
     "trim": "store.embedded.logs:EmbeddedLog.trim",
     "documents": "store.embedded.metadata:EmbeddedMetadata.commit",
     "epoch": "zones.spark_executor:SparkExecutor.work_over",
+    "work here": "maintain.executor:LocalExecutor.work",
+    "hand-over": "zones.pipeline:Pipeline._hand_over",
     "join": "maintain.building:Builder.meet",
     "publish": "maintain.building:Builder.publish",
     "durable point": "store.embedded.durability:write_point",

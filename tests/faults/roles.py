@@ -13,15 +13,13 @@ import select
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from everview.errors import EverviewError
+from everview.maintain.epoch_sizes import EpochSizes
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
-from tests.faults.dying_source import DyingSource
 from tests.faults.points import FOLDER, install
 from tests.faults.town import disagreement, next_step, open_town, step
 from tests.faults.victims import LINE, Arguments, Reports
@@ -42,12 +40,15 @@ SETTINGS = {
 }
 
 
-class DyingPipeline(Pipeline):
-    """A pipeline whose source may die."""
+IN_DRIVER = 3
+"""Epochs of at most so many operations are done in the driver: some of them, and the others on Spark."""
 
-    def _stream(self, *arguments: Any, **trigger: Any) -> StreamingQuery:
-        self._spark.dataSource.register(DyingSource)
-        return super()._stream(*arguments, **trigger)
+
+class MixedPipeline(Pipeline):
+    """A pipeline that maintains the views before it hands anything over to Spark, and then does some epochs here."""
+
+    def _sizes(self) -> EpochSizes:
+        return EpochSizes(OPERATIONS, lambda: self.servers, IN_DRIVER)
 
 
 def drive(reports: Reports, arguments: Arguments) -> None:
@@ -67,7 +68,7 @@ def drive(reports: Reports, arguments: Arguments) -> None:
 
 
 def _maintain(reports: Reports, arguments: Arguments, spark: SparkSession, commands: int) -> str:
-    pipeline = DyingPipeline(
+    pipeline = MixedPipeline(
         arguments["directory"], spark=spark, operations=OPERATIONS, checkpoint=arguments["checkpoint"], wait=60
     )
     try:

@@ -109,11 +109,11 @@ class LocalPipeline:
             self._scheduler = Scheduler(maintainer, partial(self._failed, "scheduler"), self.group, BESIDE)
 
     def _go(self) -> None:
-        """Begin to work."""
-        with self._ending:
-            if self._mover is not None and self._scheduler is not None:
-                self._mover.start()
-                self._scheduler.start()
+        """Begin to work. What was stopped meanwhile ends at once."""
+        mover, scheduler = self._mover, self._scheduler
+        if mover is not None and scheduler is not None:
+            mover.start()
+            scheduler.start()
 
     def _open(self) -> Maintainer:
         store = self._open_store()

@@ -96,6 +96,10 @@ class Trimmer:
         self._due = 0.0
         self._began = False
 
+    def hurry(self) -> None:
+        """Let the next turn come at once."""
+        self._due = 0.0
+
     def turn(self) -> bool:
         """Trim some, if it is time to; whether there is more to do at once."""
         if time.monotonic() < self._due:

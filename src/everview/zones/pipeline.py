@@ -46,6 +46,7 @@ from everview.zones.session import gone, prepared
 from everview.zones.source import NAME
 from everview.zones.spark_executor import SparkExecutor
 
+POLL = 0.01
 LOOK = 0.1
 """Seconds after which Spark is asked again whether the stream still runs: through Spark Connect that takes
 some milliseconds."""
@@ -94,6 +95,7 @@ class Pipeline(LocalPipeline):
         self._on_spark: SparkExecutor | None = None
         self._starting: threading.Thread | None = None
         self._stops = threading.Event()
+        self._is_handed_over = False
         self._gives_up = False
         """Whether the epoch that the stream does is left to the next start."""
         self._has_ended = False
@@ -105,7 +107,7 @@ class Pipeline(LocalPipeline):
     def start(self) -> Self:
         """Maintain the views until :meth:`stop`."""
         self._stops.clear()
-        self._gives_up = self._has_ended = False
+        self._is_handed_over = self._gives_up = self._has_ended = False
         self._prepare()
         if self._in_driver is None:
             self._go()
@@ -131,6 +133,7 @@ class Pipeline(LocalPipeline):
             assert maintainer is not None and self._scheduler is not None
             self._scheduler.stop()
             maintainer.tidy()
+            maintainer.trimmer.hurry()
             maintainer.trim()
 
     def _open(self) -> Maintainer:
@@ -152,7 +155,7 @@ class Pipeline(LocalPipeline):
     @property
     def on_spark(self) -> bool:
         """Whether Spark has started and does large epochs."""
-        return self._query is not None
+        return self._is_handed_over
 
     # -------------------------------------------------------------- Spark
 
@@ -184,16 +187,23 @@ class Pipeline(LocalPipeline):
                 self._stream_held.callback(spark.stop)  # of a session of this process it would end Spark
             on_spark = self.EXECUTOR(maintainer.store, maintainer.plans, spark, self.place, lambda: self.servers)
             self._on_spark = on_spark
-            query = self._stream(maintainer)
+            query = self._query = self._stream(maintainer)
+            self._await(query)
         except EverviewError:
             raise
         except Exception as error:
             raise error_of(error, f"the pipeline of group {self.group} cannot start") from error
         executor.spark = on_spark
-        self._query = query
+        self._is_handed_over = True
         mover.hand_over(self._check_stream)
         if self._in_driver is not None:
             self._go()
+
+    def _await(self, query: StreamingQuery) -> None:
+        """Wait until the stream waits for its first epoch: until its source runs."""
+        while not self._stops.is_set() and not str(query.status["message"]).startswith("Waiting"):
+            self._check_stream()
+            time.sleep(POLL)
 
     def _stream(self, maintainer: Maintainer) -> StreamingQuery:
         assert self._spark is not None
@@ -221,13 +231,12 @@ class Pipeline(LocalPipeline):
         begun. Without ``finish`` an epoch that is under way is given up, and resumed by the next start."""
         self._gives_up = not finish
         self._stops.set()
-        starting = self._starting
-        if starting is not None and starting is not threading.current_thread():
-            starting.join()
         super().stop(finish=finish)
 
     def _end(self) -> None:
-        """End the stream; a batch that still uses the store is waited for."""
+        """End the stream, once Spark has started; a batch that still uses the store is waited for."""
+        if self._starting is not None:
+            self._starting.join()
         query, self._query = self._query, None
         try:
             if query is not None:
