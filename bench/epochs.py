@@ -42,6 +42,10 @@ class Pace:
     """Rows of views that were inserted, updated and deleted."""
     work: float = 0.0
     """Seconds of processor time of this process."""
+    sizes: tuple[int, ...] = ()
+    """Operations of every epoch."""
+    shared: float = 0.0
+    """The share of the timed epochs that Spark has done."""
     profile: dict[str, float] = field(default_factory=dict)
     """Where an epoch's time goes: seconds by part, added up over tasks."""
 
@@ -50,22 +54,40 @@ class Pace:
         return self.operations / self.seconds
 
 
-def on_spark(path: Path, db: everview.Database, spark: SparkSession, servers: int, per_epoch: int, cold: int) -> Pace:
-    """Take the views to the end of the logs on Spark. The first epoch has the start of the stream in it and
-    is never timed, nor are ``cold`` more."""
+def on_spark(
+    path: Path, db: everview.Database, spark: SparkSession, servers: int, per_epoch: int | None = None, cold: int = 0
+) -> Pace:
+    """Take the views to the end of the logs with Spark. By default epochs grow, and are done where they take least
+    time; with ``per_epoch`` all of them are done on Spark, and none is larger. The first epoch is never timed, nor
+    are ``cold`` more, nor those in which epochs still grow, nor the last, which takes what is left."""
     from everview.zones.pipeline import Pipeline
 
     assert isinstance(db.store, EmbeddedStore)
-    pipeline = Pipeline(path, spark=spark, servers=servers, operations=per_epoch)
+    fixed = {} if per_epoch is None else {"operations": per_epoch, "in_driver": 0}
+    pipeline = Pipeline(path, spark=spark, servers=servers, **fixed)
     pipeline.catch_up()
     reports = list(pipeline.reports)
     commits = db.store.views.history(MAIN)[: len(reports)][::-1]
     gaps = [later.time - earlier.time for earlier, later in itertools.pairwise(commits)]
-    warm = gaps[cold:]
-    if not warm:
+    grown = max(one.operations for one in reports) / 2
+    first = next(number for number, one in enumerate(reports) if one.operations >= grown)
+    timed = [
+        (report, gap)
+        for number, (report, gap) in enumerate(zip(reports[1:], gaps, strict=True), 1)
+        if number > max(first + 1, cold) and number < len(reports) - 1
+    ]
+    if not timed:
         raise ValueError(f"{len(reports)} epochs, of which none is warm: write more, or take fewer in an epoch")
-    timed = reports[-len(warm) :]
-    return Pace(sum(one.operations for one in timed), sum(warm), tuple(gaps), profile=profile(timed))
+    warm = [gap for _, gap in timed]
+    found = [report for report, _ in timed]
+    return Pace(
+        sum(one.operations for one in found),
+        sum(warm),
+        tuple(gaps),
+        profile=profile(found),
+        sizes=tuple(one.operations for one in reports),
+        shared=sum(one.on_spark for one in found) / len(found),
+    )
 
 
 class Turns:
@@ -80,7 +102,7 @@ class Turns:
         from everview.zones.pipeline import Pipeline
 
         self._db = db
-        self._pipeline = Pipeline(path, spark=spark, operations=per_epoch)
+        self._pipeline = Pipeline(path, spark=spark, operations=per_epoch, in_driver=0)
         self._plans = Plans(db.store, db.catalog)
 
     def __enter__(self) -> Turns:

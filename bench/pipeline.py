@@ -54,11 +54,11 @@ def opened(path: Path, name: str) -> everview.Database:
     return db
 
 
-def fill(db: everview.Database, operations: int) -> None:
+def fill(db: everview.Database, operations: int, keys: int = KEYS) -> None:
     """Write the log, the tables in turn."""
     tables = db.tables()
-    groups = KEYS // 2 if len(tables) > 1 else GROUPS
-    streams = [Stream(table, KEYS // len(tables), groups, seed) for seed, table in enumerate(tables)]
+    groups = keys // 2 if len(tables) > 1 else GROUPS * keys // KEYS
+    streams = [Stream(table, keys // len(tables), groups, seed) for seed, table in enumerate(tables)]
     Writer(db, streams).write(operations)
 
 
@@ -71,13 +71,15 @@ def wrong_rows(db: everview.Database, view: str) -> list[str]:
 # ------------------------------------------------------------------ operations per second
 
 
-def throughput(name: str, spark: SparkSession, operations: int, per_epoch: int, servers: int) -> Found:
+def throughput(name: str, spark: SparkSession, asked: argparse.Namespace) -> Found:
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
         path = Path(folder) / "store"
         with opened(path, name) as db:
-            fill(db, operations)
-            pace = on_spark(path, db, spark, servers, per_epoch, cold=operations // per_epoch // 2 - 1)
+            fill(db, asked.operations, asked.keys)
+            pace = on_spark(path, db, spark, asked.servers, asked.per_epoch)
             return {
+                "operations of each epoch": list(pace.sizes),
+                "share of the timed epochs that were done on Spark": round(pace.shared, 2),
                 "seconds of each epoch": [round(seconds, 3) for seconds in pace.each],
                 "operations per second": round(pace.rate),
                 "milliseconds of a warm epoch": milliseconds(pace.profile),
@@ -230,8 +232,9 @@ def build(spark: SparkSession, rows: int, servers: int) -> Found:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=__doc__)
     parser.add_argument("runs", nargs="*", default=["q1", "q2", "q3", "q4", "freshness", "writer", "build"])
-    parser.add_argument("--operations", type=int, default=2_000_000)
-    parser.add_argument("--per-epoch", type=int, default=250_000)
+    parser.add_argument("--operations", type=int, default=12_000_000)
+    parser.add_argument("--per-epoch", type=int, help="all on Spark, in epochs of this size; by default epochs grow")
+    parser.add_argument("--keys", type=int, default=KEYS, help="of the tables together: with many little condenses")
     parser.add_argument("--servers", type=int, default=2)
     parser.add_argument("--changes", type=int, default=40, help="single changes whose freshness is measured")
     parser.add_argument("--rows", type=int, default=10_000_000, help="of the table that views are built over")
@@ -250,7 +253,7 @@ def main() -> int:
         elif name == "build":
             found[name] = build(spark, asked.rows, asked.servers)
         else:
-            found[name] = throughput(name, spark, asked.operations, asked.per_epoch, asked.servers)
+            found[name] = throughput(name, spark, asked)
         found[name]["load average before"] = load
         print(json.dumps({name: found[name]}, indent=2, default=str), flush=True)
     spark.stop()

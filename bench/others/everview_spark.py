@@ -1,4 +1,4 @@
-"""Everview's pipeline on Spark: two view servers on two cores, epochs of 250,000 operations."""
+"""Everview's pipeline on Spark: two view servers on two cores, epochs as large as the pipeline chooses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from bench.others.everview_process import filled, leave
 from bench.report.sessions import session
 from everview.zones.pipeline import Pipeline
 
-PER_EPOCH = 250_000
 SERVERS = 2
 
 
@@ -23,7 +22,7 @@ def system() -> Iterator[Take]:
 
     def take(view: str, stream: Path, out: Path) -> Taken:
         with filled(view, stream, out) as (db, base):
-            pipeline = Pipeline(out / "store", spark=spark, servers=SERVERS, operations=PER_EPOCH)
+            pipeline = Pipeline(out / "store", spark=spark, servers=SERVERS)
             started = time.perf_counter()
             pipeline.catch_up()
             seconds = time.perf_counter() - started
