@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import everview
 from everview.catalog import MAIN
 from everview.maintain import Plans
+from everview.maintain.local_pipeline import CEILING
 from everview.store.embedded import EmbeddedStore
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ def on_spark(
     from everview.zones.pipeline import Pipeline
 
     assert isinstance(db.store, EmbeddedStore)
-    fixed = {} if per_epoch is None else {"operations": per_epoch, "in_driver": 0}
-    pipeline = Pipeline(path, spark=spark, servers=servers, **fixed)
+    in_driver = None if per_epoch is None else 0
+    pipeline = Pipeline(path, spark=spark, servers=servers, operations=per_epoch or CEILING, in_driver=in_driver)
     pipeline.catch_up()
     reports = list(pipeline.reports)
     commits = db.store.views.history(MAIN)[: len(reports)][::-1]

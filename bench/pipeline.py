@@ -71,12 +71,20 @@ def wrong_rows(db: everview.Database, view: str) -> list[str]:
 # ------------------------------------------------------------------ operations per second
 
 
-def throughput(name: str, spark: SparkSession, asked: argparse.Namespace) -> Found:
+def throughput(
+    name: str,
+    spark: SparkSession,
+    operations: int,
+    *,
+    keys: int = KEYS,
+    per_epoch: int | None = None,
+    servers: int = 2,
+) -> Found:
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
         path = Path(folder) / "store"
         with opened(path, name) as db:
-            fill(db, asked.operations, asked.keys)
-            pace = on_spark(path, db, spark, asked.servers, asked.per_epoch)
+            fill(db, operations, keys)
+            pace = on_spark(path, db, spark, servers, per_epoch)
             return {
                 "operations of each epoch": list(pace.sizes),
                 "share of the timed epochs that were done on Spark": round(pace.shared, 2),
@@ -96,12 +104,12 @@ def milliseconds(parts: dict[str, float]) -> dict[str, float]:
 # ------------------------------------------------------------------ an idle pipeline
 
 
-def freshness(spark: SparkSession, changes: int) -> Found:
+def freshness(spark: SparkSession, changes: int, in_driver: int | None = None) -> Found:
     """Single puts, each after the view has shown the last one and a pause."""
     rng = random.Random(1)
     with tempfile.TemporaryDirectory(prefix="everview-bench-") as folder:
         path = Path(folder) / "store"
-        with opened(path, "q2") as db, Pipeline(path, spark=spark) as pipeline:
+        with opened(path, "q2") as db, Pipeline(path, spark=spark, in_driver=in_driver) as pipeline:
             table = db.table("bt1")
 
             def change() -> float:
@@ -253,7 +261,9 @@ def main() -> int:
         elif name == "build":
             found[name] = build(spark, asked.rows, asked.servers)
         else:
-            found[name] = throughput(name, spark, asked)
+            found[name] = throughput(
+                name, spark, asked.operations, keys=asked.keys, per_epoch=asked.per_epoch, servers=asked.servers
+            )
         found[name]["load average before"] = load
         print(json.dumps({name: found[name]}, indent=2, default=str), flush=True)
     spark.stop()

@@ -40,9 +40,9 @@ def turn(kind: str, operations: int, changes: int) -> Found:
     spark = new_session(**KINDS[kind])
     try:
         before = _children()
-        paced = throughput("q2", spark, operations, 250_000, 2)
+        paced = throughput("q2", spark, operations, per_epoch=250_000)
         work = _children() - before
-        delayed = freshness(spark, changes)
+        delayed = freshness(spark, changes, in_driver=0)
     finally:
         spark.stop()
     wrong = [paced["differences"], delayed["differences"]]

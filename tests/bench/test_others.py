@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bench.others import child, everview_spark, measured, structured, systems
+from bench.others import child, measured, structured, systems
 from bench.others.child import Take, Taken
 from bench.others.judge import judge
 from bench.others.measured import pace
@@ -187,7 +187,7 @@ def test_the_rate_of_a_run_that_is_mostly_start_is_that_of_all_of_it() -> None:
 def test_short_runs_are_of_whole_batches_and_shorter_than_long_ones() -> None:
     batches = {one.module: one.batch for one in systems.SYSTEMS}
     assert batches["everview_process"] == OPERATIONS
-    assert batches["everview_spark"] == everview_spark.PER_EPOCH
+    assert batches["everview_spark"] == ROUND
     assert batches["structured"] == structured.FILES * PIECE
     for system in systems.SYSTEMS:
         for count in system.operations.values():
