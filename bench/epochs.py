@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import everview
 from everview.catalog import MAIN
 from everview.maintain import Plans
-from everview.maintain.local_pipeline import CEILING
+from everview.maintain.epoch_sizes import CEILING
 from everview.store.embedded import EmbeddedStore
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession
 import everview
 from bench.beside import maintained, on_core, spinning, two_cores
 from bench.calls import timed
-from bench.epochs import on_spark, profile, wrong
+from bench.epochs import Pace, in_process, on_spark, profile, wrong
 from bench.operators import GROUPS, KEYS, VIEWS
 from bench.processes import Memory, memory, processor_seconds
 from bench.workloads.paced import prepared
@@ -62,6 +62,15 @@ def fill(db: everview.Database, operations: int, keys: int = KEYS) -> None:
     Writer(db, streams).write(operations)
 
 
+def one_core(path: Path, name: str, operations: int, keys: int) -> Pace:
+    """The same without Spark, in this process: of what is written, the last half is timed."""
+    with opened(path, name) as db:
+        fill(db, operations // 2, keys)
+        db.flush()
+        fill(db, operations // 2, keys)
+        return in_process(db)
+
+
 def wrong_rows(db: everview.Database, view: str) -> list[str]:
     """How a view differs from its recomputation; it must show everything that was written."""
     found = wrong(db, view)
@@ -85,11 +94,14 @@ def throughput(
         with opened(path, name) as db:
             fill(db, operations, keys)
             pace = on_spark(path, db, spark, servers, per_epoch)
+            alone = one_core(Path(folder) / "alone", name, operations, keys)
             return {
                 "operations of each epoch": list(pace.sizes),
                 "share of the timed epochs that were done on Spark": round(pace.shared, 2),
                 "seconds of each epoch": [round(seconds, 3) for seconds in pace.each],
                 "operations per second": round(pace.rate),
+                "operations per second, one core in process": round(alone.rate),
+                "times one core": round(pace.rate / alone.rate, 2),
                 "milliseconds of a warm epoch": milliseconds(pace.profile),
                 "megabytes of all processes": round(memory(os.getpid()).all),
                 "rows": db.sql(f"SELECT count(*) FROM {name}").rows()[0][0],

@@ -175,7 +175,7 @@ class Single:
     @staticmethod
     def built_in(db: everview.Database, name: str, query: str) -> Single:
         maintainer = Maintainer(db.store, db.catalog, executor=TimedExecutor)
-        executor = maintainer.epochs.executor
+        executor = maintainer.executor.here
         assert isinstance(executor, TimedExecutor)
         before = state_megabytes(db.store)
 

@@ -39,7 +39,6 @@ SYSTEMS = (
         "parquet",
         "the view, stored, and its changes",
         _sizes(MILLION, MILLION, MILLION, MILLION, 200_000),
-        batch=100_000,
         ours=True,
     ),
     System(
@@ -170,8 +169,8 @@ EXPERIMENT = Experiment(
     that is separated too: in PostgreSQL by runs without triggers. *Memory* is the most that its processes had,
     without mapped files.
 
-    Everview has two view servers on Spark, and chooses the sizes of its epochs, and which of them it does in its own
-    process; without Spark it takes epochs of 100,000, on one core.
+    Everview chooses the sizes of its epochs; it has two view servers on Spark, and chooses which epochs it does there,
+    and one core without Spark.
     Flink has parallelism 2, mini-batches of 10,000 rows for each task, state on the heap, no checkpoints;
     it reads Debezium's JSON and writes the view's changes to CSV with `TO_CHANGELOG`. Pathway
     has two threads, and gets puts and deletes by key from its Python connector with a commit every 10,000. DuckDB

@@ -21,7 +21,6 @@ from bench.others.measured import pace
 from bench.others.stream import QUICK, Files, left, operations, rounds, save
 from bench.others.views import CENTS, COLUMNS, EVERY, PIECE, RESULTS, ROUND, query, shape, tables
 from bench.report.experiment import Found, Setting
-from everview.maintain.epochs import OPERATIONS
 
 COUNT = 2 * ROUND
 
@@ -186,7 +185,7 @@ def test_the_rate_of_a_run_that_is_mostly_start_is_that_of_all_of_it() -> None:
 
 def test_short_runs_are_of_whole_batches_and_shorter_than_long_ones() -> None:
     batches = {one.module: one.batch for one in systems.SYSTEMS}
-    assert batches["everview_process"] == OPERATIONS
+    assert batches["everview_process"] == ROUND
     assert batches["everview_spark"] == ROUND
     assert batches["structured"] == structured.FILES * PIECE
     for system in systems.SYSTEMS:

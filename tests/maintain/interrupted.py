@@ -17,6 +17,7 @@ from typing import Any
 
 from everview.catalog import Catalog
 from everview.client.database import Database
+from everview.maintain.epoch_sizes import EpochSizes
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.trimming import Trimmer
 from everview.store.embedded.store import EmbeddedStore
@@ -58,7 +59,7 @@ class Bound:
 def maintainer_of(store: EmbeddedStore, announce: Callable[[str], None]) -> Maintainer:
     """A maintainer whose calls are announced, which takes in a few rows at a time."""
     gated: Any = Gated(store, announce)
-    found = Maintainer(gated, Catalog(gated.metadata, gated.views), OPERATIONS, CHUNK)
+    found = Maintainer(gated, Catalog(gated.metadata, gated.views), EpochSizes(OPERATIONS), CHUNK)
     found.trimmer = Trimmer(gated, found.catalog, every=0)
     return found
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import everview
 from everview.catalog import IndexDefinition, Maintained, ViewDefinition, ViewStatus
 from everview.change.frontier import Frontier
+from everview.maintain.epoch_sizes import EpochSizes
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.metrics import FIGURES
 from everview.maintain.trimming import Trimmer, set_retention
@@ -46,7 +47,7 @@ class Kept:
         self, path: Path, *, chunk: int = 3, operations: int = 4, before_images: bool = True, tables: str = TABLES
     ) -> None:
         self.db = everview.open(path, durability="none", map_size=1 << 28, before_images=before_images)
-        self.maintainer = Maintainer(self.store, self.db.catalog, operations, chunk)
+        self.maintainer = Maintainer(self.store, self.db.catalog, EpochSizes(operations), chunk)
         self.maintainer.trimmer = Trimmer(self.store, self.db.catalog, every=0)
         set_retention(self.store, operations=0, age=0)
         self._past: dict[Frontier, dict[str, pa.Table]] = {}
@@ -90,7 +91,7 @@ class Kept:
         m.trim()
         latest = self.store.log.latest()
         for group in m.groups():
-            if m.epochs.step(group, m.plan_of(group), latest, m.operations) is not None:
+            if m.epochs.step(group, m.plan_of(group), latest) is not None:
                 return True
         return self.turn_of_build()
 

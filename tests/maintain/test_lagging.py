@@ -16,6 +16,7 @@ from everview.client.database import Database
 from everview.client.status import status
 from everview.maintain import Plans, plans
 from everview.maintain.builds import builds_of
+from everview.maintain.epoch_sizes import EpochSizes
 from everview.maintain.epochs import streamed
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.pending import Pending
@@ -67,7 +68,7 @@ def calls_of_a_source(path: Path) -> int:
 
 def scheduler_of(k: Kept, announce: Callable[[str], None] = lambda name: None) -> Scheduler:
     gated: Any = Gated(k.store, announce)
-    maintainer = Maintainer(gated, Catalog(gated.metadata, gated.views), 1000, 100)
+    maintainer = Maintainer(gated, Catalog(gated.metadata, gated.views), EpochSizes(1000), 100)
     maintainer.trimmer = Trimmer(gated, maintainer.catalog, every=0)
     return Scheduler(maintainer, lambda error: pytest.fail(str(error)), MAIN)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from everview.errors import StoreError
+from everview.maintain.epoch_sizes import EpochSizes
 from everview.maintain.epoch_sums import EpochSums, ViewSums
 from everview.maintain.epochs import Done, Epochs
 from everview.maintain.executor import Executor
@@ -74,7 +75,7 @@ def test_a_history_that_is_counted_by_hand(k: Kept) -> None:
 
 
 def test_sums_over_epochs_are_what_was_written(k: Kept) -> None:
-    k.maintainer.operations = 2
+    k.maintainer.epochs.sizes = EpochSizes(2)
     k.sql(TOTALS)
     k.settle()
     k.sql(";".join(f"INSERT INTO a VALUES ({id % 4}, {id % 3}, {id}, 's')" for id in range(11)))
@@ -264,7 +265,7 @@ def test_figures_go_with_the_last_view_of_a_group(k: Kept) -> None:
 def test_staleness_and_lag_are_ages_of_operations(k: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     k.sql(TOTALS)
     k.settle()
-    k.maintainer.operations = 1
+    k.maintainer.epochs.sizes = EpochSizes(1)
     now = time.time() + 1000
     monkeypatch.setattr(time, "time", lambda: now)
     a = k.store.table(k.db.catalog.table("a"))

@@ -13,12 +13,8 @@ from everview.errors import EverviewError
 from everview.maintain import Maintainer
 from everview.maintain.epoch_sizes import EpochSizes
 from everview.maintain.epochs import offered, streamed
-from everview.maintain.executor import LocalExecutor
-from everview.maintain.fitting_executor import FittingExecutor
 from everview.maintain.mover import Mover
-from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
-from everview.store.contract import Store
 from tests.zones.by_hand import beside
 from tests.zones.shop import assert_all_is_right, open_shop, trade
 
@@ -30,13 +26,8 @@ class Moved:
         self.db = db
         self.views = db.store.views
         self.errors: list[EverviewError] = []
-        self._sizes = EpochSizes(operations, lambda: 2, in_driver)
-        self.maintainer = Maintainer(db.store, db.catalog, executor=self._fitting)
-        self.mover = Mover(self.maintainer, MAIN, self.executor, lambda error: False)
-
-    def _fitting(self, store: Store, plans: Plans) -> FittingExecutor:
-        self.executor = FittingExecutor(LocalExecutor(store, plans), self._sizes)
-        return self.executor
+        self.maintainer = Maintainer(db.store, db.catalog, EpochSizes(operations, lambda: 2, in_driver))
+        self.mover = Mover(self.maintainer, MAIN, lambda error: False)
 
     @property
     def task(self) -> EpochTask:
@@ -48,7 +39,7 @@ class Moved:
     def commit_as_a_stream(self) -> None:
         begun = offered(self.db.store, MAIN)
         assert begun is not None
-        self.maintainer.epochs.run(begun, self.executor.here)
+        self.maintainer.epochs.run(begun, self.maintainer.executor.here)
 
 
 @pytest.fixture

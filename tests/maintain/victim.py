@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import everview
+from everview.maintain.epoch_sizes import EpochSizes
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.trimming import Trimmer
 from everview.store.embedded.logs import EmbeddedLog
@@ -65,7 +66,7 @@ def maintain(reports: Reports, arguments: Arguments) -> None:
     for owner, name in MOMENTS:
         setattr(owner, name, doom.around(getattr(owner, name)))
     db = everview.open(Path(arguments["directory"]), durability="none", create=False)
-    maintainer = Maintainer(db.store, db.catalog, arguments["operations"], arguments["chunk"])
+    maintainer = Maintainer(db.store, db.catalog, EpochSizes(arguments["operations"]), arguments["chunk"])
     maintainer.trimmer = Trimmer(db.store, db.catalog, every=0)
     reports.send("open")
     with maintainer.lease():

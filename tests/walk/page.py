@@ -54,10 +54,15 @@ committed, and readers see it.""",
         '## The read: `db.view("cities").get("London")`',
         "One record as of the last committed epoch. Nothing is computed.",
     ),
+    "mover": (
+        "## The epoch, on Spark\n\n### The mover: the epoch begins",
+        """In a pipeline a thread, the mover, sees that the logs have grown and begins the group's next epoch in the
+store. A small one it does itself, as above. A large one, and here every one, it leaves to the stream.""",
+    ),
     "source": (
-        "## The epoch, on Spark\n\n### The source: the epoch begins",
-        """Spark asks its source for the latest offset. The source sees that the logs have grown, begins the group's
-next epoch in the store, and returns the number of the epoch. The slices that tasks read travel as descriptors.""",
+        "### The source: the epoch is offered",
+        """Spark asks its source for the latest offset. The source finds the epoch in the store and returns its number.
+The slices that tasks read travel as descriptors.""",
     ),
     "driver": (
         "### The driver: `foreachBatch`",

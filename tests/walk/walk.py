@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
@@ -19,6 +19,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 import everview
+from everview.catalog import MAIN
+from everview.maintain import Maintainer
+from everview.maintain.epoch_sizes import EpochSizes
+from everview.maintain.mover import Mover
 from everview.maintain.trimming import Trimmer
 from everview.store.contract import Begun
 from everview.zones.pipeline import Pipeline
@@ -67,22 +71,34 @@ def in_process(path: Path) -> Walk:
 # ------------------------------------------------------------------ on Spark
 
 
-def source(path: Path) -> Trace:
-    """What Spark asks its source when the logs have grown."""
-    trace = Trace()
+def begun(path: Path) -> Walk:
+    """How an epoch begins when the logs have grown, and what Spark asks its source then."""
+    walk: Walk = {"mover": Trace(), "source": Trace()}
     with everview.open(path) as db:
         db.sql(SHOP)
         db.flush()
-        reader = LogReader({"path": str(path), "group": "main", "operations": "1000"})
+        reader = LogReader({"path": str(path), "group": MAIN})
         start = reader.initialOffset()
+        mover = Mover(Maintainer(db.store, db.catalog, EpochSizes(in_driver=0)), MAIN, lambda error: False)
+        mover.hand_over(_begun_is_enough)
         db.sql(update(8))
-        with trace.on():
+        with walk["mover"].on(), suppress(_BegunError):
+            mover.turn()
+        with walk["source"].on():
             end = reader.latestOffset(start, ReadMaxRows(1000))
             partitions = reader.partitions(start, end)
         assert len(partitions) == 1
         db.flush()
         reader.stop()
-    return trace
+    return walk
+
+
+class _BegunError(Exception):
+    """The mover has begun an epoch, and waits for the stream."""
+
+
+def _begun_is_enough() -> None:
+    raise _BegunError
 
 
 @dataclass(frozen=True)
@@ -120,7 +136,7 @@ class TracedPipeline(Pipeline):
 
 def on_spark(path: Path) -> Walk:
     """The same change, followed by a pipeline on Spark: its source, its driver, and its tasks."""
-    walk: Walk = {"source": source(path / "source")}
+    walk = begun(path / "begun")
     TracedPipeline.marks = path / "marks"
     TracedPipeline.marks.mkdir(parents=True)
     spark = new_session("local[1]")  # one worker process for all tasks, so that its caches are filled when it is traced

@@ -68,7 +68,7 @@ def place() -> Iterator[Place]:
             db.sql("CREATE TABLE notes (id BIGINT PRIMARY KEY, note VARCHAR)")
             db.sql("CREATE MATERIALIZED VIEW counts AS SELECT note, count(*) AS n FROM notes GROUP BY note")
             db.sql("CREATE MATERIALIZED VIEW pairs AS SELECT a.id, b.note FROM notes a JOIN notes b USING (note)")
-            with served(store, environment=environment, folder=working, umask=0) as process:
+            with served(store, "--in-driver", "0", environment=environment, folder=working, umask=0) as process:
                 process.until("started")
                 for many in (1, 10):
                     for number in range(many):

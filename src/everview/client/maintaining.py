@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Literal
 from everview.boundary import public
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError
-from everview.maintain.local_pipeline import CEILING, LocalPipeline, RunningPipeline
+from everview.maintain.epoch_sizes import CEILING
+from everview.maintain.local_pipeline import LocalPipeline, RunningPipeline
 from everview.store.opened import open_store
 
 if TYPE_CHECKING:

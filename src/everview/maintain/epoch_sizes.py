@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from everview.errors import DefinitionError
 from everview.maintain.epoch_costs import EpochCosts
 
+CEILING = 1_000_000
+"""Log entries that an epoch takes at most, by default, however many wait."""
 LONGEST = 1.0
 """Seconds that an epoch is to take at most."""
 REST_SHARE = 4
@@ -92,7 +94,11 @@ class GroupSizes:
 class EpochSizes:
     """The sizes of the epochs of all groups."""
 
-    def __init__(self, ceiling: int, servers: Callable[[], int] = lambda: 1, in_driver: int | None = None) -> None:
+    def __init__(
+        self, ceiling: int = CEILING, servers: Callable[[], int] = lambda: 1, in_driver: int | None = None
+    ) -> None:
+        self.has_spark = False
+        """Whether Spark is there."""
         self._ceiling = ceiling
         self._servers = servers
         self._in_driver = in_driver

@@ -16,6 +16,7 @@ from everview.catalog import Catalog, QuarantineEntry
 from everview.catalog.quarantine import UNKNOWN
 from everview.change.frontier import Frontier
 from everview.errors import ConflictError, LogTrimmedError
+from everview.maintain.epoch_sizes import EpochSizes
 from everview.maintain.executor import Executor
 from everview.maintain.metrics import Metrics, Timing
 from everview.maintain.plans import Plans
@@ -25,8 +26,6 @@ from everview.operators.bound import QUARANTINE
 from everview.operators.runner import Outcome
 from everview.store.contract import Begun, Commit, Damage, Store, TableSnapshot
 
-OPERATIONS = 100_000
-"""Log entries that an epoch takes at most, by default."""
 BYTES = 1 << 27
 """Bytes of the logs that it takes at most, however few entries they are: what it holds in memory is a
 multiple of that."""
@@ -62,13 +61,17 @@ class EpochReport:
 
 
 class Epochs:
-    """Does epochs of a store's groups: begins them, has an executor do their work, and commits them."""
+    """Does epochs of a store's groups: begins them, has an executor do their work, and commits them. ``sizes`` are
+    those of the epochs that it begins."""
 
-    def __init__(self, store: Store, catalog: Catalog, plans: Plans, executor: Executor) -> None:
+    def __init__(
+        self, store: Store, catalog: Catalog, plans: Plans, executor: Executor, sizes: EpochSizes | None = None
+    ) -> None:
         self.store = store
         self.catalog = catalog
         self.plans = plans
         self.executor = executor
+        self.sizes = sizes or EpochSizes()
         self.metrics = Metrics(store, catalog, plans)
         self.report: Callable[[EpochReport], None] = lambda report: None
         """Called for every epoch that was done here."""
@@ -81,7 +84,7 @@ class Epochs:
         begun = self.store.views.begun(group)
         return None if begun is None else self.run(begun)
 
-    def step(self, group: str, plan: str, target: Frontier, operations: int = OPERATIONS) -> Done | None:
+    def step(self, group: str, plan: str, target: Frontier) -> Done | None:
         """Take the group one epoch further, at most to the target: by the epoch that is under way, if one is, or by
         the next. None where the group is there, and where it has no plan: its views have just been dropped."""
         under_way = self.finish(group)
@@ -89,7 +92,10 @@ class Epochs:
             return under_way
         if not plan:
             return None
-        frontier = next_frontier(self.store, self.catalog, group, operations, target)
+        reached = self.store.views.committed(group).frontier
+        pending = reached.operations_to(reached | target)
+        size = self.sizes.of(group).next(pending, spark=self.sizes.has_spark)
+        frontier = next_frontier(self.store, self.catalog, group, size.operations, target)
         if frontier is None:
             return None
         task = EpochTask(plan, begun=time.time())

@@ -24,19 +24,14 @@ from everview.catalog import MAIN, Catalog
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError, EverviewError
 from everview.maintain.coordination import all_reflect, ask_lazy_groups
-from everview.maintain.epoch_sizes import EpochSizes
+from everview.maintain.epoch_sizes import CEILING, EpochSizes
 from everview.maintain.epochs import EpochReport
-from everview.maintain.executor import LocalExecutor
-from everview.maintain.fitting_executor import FittingExecutor
 from everview.maintain.maintainer import LEASE, Maintainer
 from everview.maintain.mover import Mover
-from everview.maintain.plans import Plans
 from everview.maintain.rounds import Rounds, deadline_in
 from everview.maintain.scheduler import POLL, Scheduler, as_everview_error
 from everview.store.contract import Store
 
-CEILING = 1_000_000
-"""Log entries that an epoch takes at most, by default, however many wait."""
 BESIDE = 0.02
 """Seconds between two turns of the scheduler in which there was nothing to do."""
 KEPT_REPORTS = 1000
@@ -72,7 +67,6 @@ class LocalPipeline:
         self._held = contextlib.ExitStack()
         """What is given back at the end: the store, the lease."""
         self._maintainer: Maintainer | None = None
-        self._executor: FittingExecutor | None = None
         self._scheduler: Scheduler | None = None
         self._mover: Mover | None = None
         self._failures: dict[str, EverviewError] = {}
@@ -104,8 +98,7 @@ class LocalPipeline:
                     raise
                 raise as_everview_error(error) from error
             self._maintainer = maintainer
-            assert self._executor is not None
-            self._mover = Mover(maintainer, self.group, self._executor, partial(self._failed, "mover"))
+            self._mover = Mover(maintainer, self.group, partial(self._failed, "mover"))
             self._scheduler = Scheduler(maintainer, partial(self._failed, "scheduler"), self.group, BESIDE)
 
     def _go(self) -> None:
@@ -119,17 +112,13 @@ class LocalPipeline:
         store = self._open_store()
         self._held.callback(store.close)
         self._held.enter_context(store.lease(LEASE, self._wait))
-        maintainer = Maintainer(store, Catalog(store.metadata, store.views), self._operations, executor=self._fitting)
+        maintainer = Maintainer(store, Catalog(store.metadata, store.views), self._sizes())
         maintainer.epochs.report = self.reports.append
         maintainer.plans.resume()
         maintainer.recover()
         if store.views.begun(self.group) is not None:
             maintainer.build()  # the epoch fails: all views of the group are to be rebuilt
         return maintainer
-
-    def _fitting(self, store: Store, plans: Plans) -> FittingExecutor:
-        self._executor = FittingExecutor(LocalExecutor(store, plans), self._sizes())
-        return self._executor
 
     def _sizes(self) -> EpochSizes:
         return EpochSizes(self._operations)

@@ -16,8 +16,10 @@ from everview.catalog import Catalog, Definitions, Draft, GroupKind, Maintained,
 from everview.change.frontier import Frontier
 from everview.maintain.building import CHUNK, Builder
 from everview.maintain.builds import Build
-from everview.maintain.epochs import OPERATIONS, Epochs
+from everview.maintain.epoch_sizes import EpochSizes
+from everview.maintain.epochs import Epochs
 from everview.maintain.executor import Executor, LocalExecutor
+from everview.maintain.fitting_executor import FittingExecutor
 from everview.maintain.leaving import drop_gone, tables_left
 from everview.maintain.plans import GROUPS, Plans, commit, left_document
 from everview.maintain.rounds import Rounds
@@ -34,21 +36,22 @@ TURNS = 20
 
 
 class Maintainer:
-    """Maintains the views of a store. All of it needs the lease."""
+    """Maintains the views of a store. All of it needs the lease. ``sizes`` are those of its epochs, ``executor`` makes
+    what does their work in this process."""
 
     def __init__(
         self,
         store: Store,
         catalog: Catalog,
-        operations: int = OPERATIONS,
+        sizes: EpochSizes | None = None,
         chunk: int = CHUNK,
         executor: Callable[[Store, Plans], Executor] = LocalExecutor,
     ) -> None:
         self.store = store
         self.catalog = catalog
-        self.operations = operations
         self.plans = Plans(store, catalog)
-        self.epochs = Epochs(store, catalog, self.plans, executor(store, self.plans))
+        self.executor = FittingExecutor(executor(store, self.plans), sizes or EpochSizes())
+        self.epochs = Epochs(store, catalog, self.plans, self.executor, self.executor.sizes)
         self.builder = Builder(store, catalog, self.plans, self.epochs, chunk)
         self.trimmer = Trimmer(store, catalog)
         self._planned: dict[str, tuple[int, str]] = {}
@@ -111,7 +114,7 @@ class Maintainer:
     ) -> None:
         """Take a group to a frontier, unless it is ``over`` after one of the epochs."""
         rounds = Rounds(f"the views of group {group} do not reflect every write yet", deadline)
-        while (done := self.epochs.step(group, self.plan_of(group), goal, self.operations)) is not None and not over():
+        while (done := self.epochs.step(group, self.plan_of(group), goal)) is not None and not over():
             rounds.changed(done.commit.epoch)
 
     # -------------------------------------------------------------- views that come and go

@@ -20,7 +20,6 @@ from collections.abc import Callable
 
 from everview.errors import EverviewError
 from everview.maintain.epochs import begin_next
-from everview.maintain.fitting_executor import FittingExecutor
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.rebuilding import is_rebuilt
 from everview.maintain.scheduler import POLL, RETRY, as_everview_error
@@ -41,12 +40,10 @@ class Mover:
         self,
         maintainer: Maintainer,
         group: str,
-        executor: FittingExecutor,
         failed: Callable[[EverviewError | None], bool],
     ) -> None:
         self.group = group
         self._maintainer = maintainer
-        self._executor = executor
         self._failed = failed
         self._check_stream: Callable[[], None] | None = None
         """Raises what the stream has failed with; None while there is no stream."""
@@ -107,12 +104,12 @@ class Mover:
         check_stream = self._check_stream
         here = task.here or check_stream is None
         if here or check_stream is None:
-            self._maintainer.epochs.run(begun, self._executor.here)
+            self._maintainer.epochs.run(begun, self._maintainer.executor.here)
         elif not self._committed(begun, check_stream):
             return False
         if not begun.resumed:
             operations = begun.start.operations_to(begun.frontier)
-            self._executor.sizes.of(self.group).measured(operations, time.monotonic() - started, here=here)
+            self._maintainer.executor.sizes.of(self.group).measured(operations, time.monotonic() - started, here=here)
         return True
 
     def _begun(self) -> Begun | None:
@@ -126,7 +123,7 @@ class Mover:
         if latest <= reached:
             return None  # the common case
         pending = reached.operations_to(reached | latest)
-        size = self._executor.sizes.of(self.group).next(pending, spark=self._check_stream is not None)
+        size = self._maintainer.executor.sizes.of(self.group).next(pending, spark=self._check_stream is not None)
         before, last = self._topology(), self._regions
         begun = begin_next(
             store,

@@ -138,7 +138,7 @@ class Scheduler:
             if group != self._streamed_group and (kinds[group] is GroupKind.CONTINUOUS or idle):
                 with self._unless_rebuilt(group):
                     plan = maintainer.plan_of(group)
-                    done = maintainer.epochs.step(group, plan, latest, maintainer.operations)
+                    done = maintainer.epochs.step(group, plan, latest)
                     moved = done is not None or moved
         return moved
 

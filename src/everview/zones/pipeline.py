@@ -33,9 +33,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from everview.catalog import MAIN
 from everview.errors import EverviewError
 from everview.maintain.coordination import SERVERS, holder_of, require_servers, set_servers
-from everview.maintain.epoch_sizes import EpochSizes, require_border
+from everview.maintain.epoch_sizes import CEILING, EpochSizes, require_border
 from everview.maintain.epochs import offered
-from everview.maintain.local_pipeline import CEILING, LocalPipeline
+from everview.maintain.local_pipeline import LocalPipeline
 from everview.maintain.maintainer import Maintainer
 from everview.scratch import scratch
 from everview.store.opened import machine, open_store
@@ -169,17 +169,16 @@ class Pipeline(LocalPipeline):
             if not self._stops.is_set():
                 seconds = rehearse(session, self._stops.is_set)
                 if not self._stops.is_set():
-                    assert self._executor is not None
-                    self._executor.sizes.of(self.group).measured(1, seconds, here=False)
-                    self._hand_over(session)
+                    self._hand_over(session, seconds)
         except Exception as error:
             what = f"the pipeline of group {self.group} cannot start"
             self._failed("spark", error if isinstance(error, EverviewError) else error_of(error, what))
 
-    def _hand_over(self, session: SparkSession) -> None:
-        """Start the stream, and let it do large epochs from now on."""
-        maintainer, executor, mover = self._maintainer, self._executor, self._mover
-        if maintainer is None or executor is None or mover is None:
+    def _hand_over(self, session: SparkSession, seconds: float | None = None) -> None:
+        """Start the stream, and let it do large epochs from now on. ``seconds`` are those of a small one on Spark, if
+        it is known."""
+        maintainer, mover = self._maintainer, self._mover
+        if maintainer is None or mover is None:
             return  # it has been stopped meanwhile
         try:
             spark = self._spark = prepared(session)
@@ -193,7 +192,10 @@ class Pipeline(LocalPipeline):
             raise
         except Exception as error:
             raise error_of(error, f"the pipeline of group {self.group} cannot start") from error
-        executor.spark = on_spark
+        executor = maintainer.executor
+        if seconds is not None:
+            executor.sizes.of(self.group).measured(1, seconds, here=False)
+        executor.spark, executor.sizes.has_spark = on_spark, True
         self._is_handed_over = True
         mover.hand_over(self._check_stream)
         if self._in_driver is not None:

@@ -30,7 +30,8 @@ from everview.catalog import Catalog
 from everview.change.frontier import Frontier
 from everview.errors import EverviewError, InternalError, LeaseTakenError, StoreError
 from everview.maintain.coordination import all_reflect, ask_lazy_groups
-from everview.maintain.local_pipeline import CEILING, LocalPipeline
+from everview.maintain.epoch_sizes import CEILING
+from everview.maintain.local_pipeline import LocalPipeline
 from everview.maintain.maintainer import LEASE
 from everview.scratch import sweep
 from everview.store.contract import Store
@@ -62,10 +63,11 @@ class Ended(Enum):
 class Service:
     """Maintains the views of the store in a directory.
 
-    With ``local`` a thread of this process does it, else Spark: with ``master``, ``servers`` and
-    ``checkpoint``. ``operations`` is the most log entries of an epoch; None: as many as suits either.
-    ``wait`` is how many seconds to wait for the process that maintains the store now; None: forever. With
-    ``once`` it ends when the views reflect what was written before it started.
+    With ``local`` threads of this process do all of it; else large epochs are done on Spark, with ``master``,
+    ``servers`` and ``checkpoint``. ``operations`` is the most log entries of an epoch, ``in_driver`` the most of one
+    that is done in this process; None: as many as are done sooner here. ``wait`` is how many seconds to wait for the
+    process that maintains the store now; None: forever. With ``once`` it ends when the views reflect what was written
+    before it started.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Service:
         master: str | None = None,
         servers: int = 2,
         operations: int | None = None,
+        in_driver: int | None = None,
         checkpoint: str | Path | None = None,
         wait: float | None = 0,
         once: bool = False,
@@ -87,6 +90,7 @@ class Service:
         self._master = master
         self._servers = servers
         self._operations = operations
+        self._in_driver = in_driver
         self._checkpoint = checkpoint
         self._ends = None if wait is None else time.monotonic() + wait
         self._once = once
@@ -212,6 +216,7 @@ class Service:
             spark=self._session,
             servers=self._servers,
             operations=operations,
+            in_driver=self._in_driver,
             checkpoint=self._checkpoint,
         )
 

@@ -42,7 +42,16 @@ def run(
     ] = None,
     operations: Annotated[
         int | None,
-        typer.Option(min=1, help="The most log entries of an epoch.", show_default="250000, or 100000 with --local"),
+        typer.Option(min=1, help="The most log entries of an epoch.", show_default="1000000"),
+    ] = None,
+    in_driver: Annotated[
+        int | None,
+        typer.Option(
+            "--in-driver",
+            min=0,
+            help="The most log entries of an epoch that is done in this process. 0: all on Spark, once it has started.",
+            show_default="those done here sooner than on Spark",
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
@@ -70,7 +79,12 @@ def run(
     """
     patience = _patience(wait)
     if local:
-        for name, given in (("--master", master), ("--servers", servers), ("--checkpoint", checkpoint)):
+        for name, given in (
+            ("--master", master),
+            ("--servers", servers),
+            ("--in-driver", in_driver),
+            ("--checkpoint", checkpoint),
+        ):
             if given is not None:
                 raise typer.BadParameter(f"{name} is for Spark, and --local does without")
     from everview.zones.service import Ended, Service
@@ -82,6 +96,7 @@ def run(
         master=master,
         servers=servers or SERVERS,
         operations=operations,
+        in_driver=in_driver,
         checkpoint=checkpoint,
         wait=patience,
         once=once,
