@@ -54,11 +54,11 @@ def opened(path: Path, name: str) -> everview.Database:
     return db
 
 
-def fill(db: everview.Database, operations: int, keys: int = KEYS) -> None:
+def fill(db: everview.Database, operations: int, keys: int = KEYS, seed: int = 0) -> None:
     """Write the log, the tables in turn."""
     tables = db.tables()
     groups = keys // 2 if len(tables) > 1 else GROUPS * keys // KEYS
-    streams = [Stream(table, keys // len(tables), groups, seed) for seed, table in enumerate(tables)]
+    streams = [Stream(table, keys // len(tables), groups, seed + number) for number, table in enumerate(tables)]
     Writer(db, streams).write(operations)
 
 
@@ -67,7 +67,7 @@ def one_core(path: Path, name: str, operations: int, keys: int) -> Pace:
     with opened(path, name) as db:
         fill(db, operations // 2, keys)
         db.flush()
-        fill(db, operations // 2, keys)
+        fill(db, operations // 2, keys, seed=len(db.tables()))
         return in_process(db)
 
 
