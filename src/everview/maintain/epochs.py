@@ -75,6 +75,9 @@ class Epochs:
         self.metrics = Metrics(store, catalog, plans)
         self.report: Callable[[EpochReport], None] = lambda report: None
         """Called for every epoch that was done here."""
+        self.sweeps_at_once = True
+        """Whether what an epoch has deleted is removed before the next one begins; if not, by :meth:`sweep`."""
+        self._unswept: set[str] = set()
         self._since = time.time()
         self._closing: dict[str, float] = {}
         """Seconds that the last commit of each group took."""
@@ -143,9 +146,18 @@ class Epochs:
         self.metrics.record(begun, task, outcome, Timing(self._since, self._closing.get(begun.group)))
         started = time.perf_counter()
         commit = self.store.views.commit(begun.group, begun.epoch)
-        self.store.views.sweep(begun.group)
+        self._unswept.add(begun.group)
+        if self.sweeps_at_once:
+            self.sweep()
         self._closing[begun.group] = time.perf_counter() - started
         return Done(begun, commit, outcome)
+
+    def sweep(self) -> bool:
+        """Remove the tombstones of committed epochs; whether there were any. What a process that is killed has not
+        removed goes with those of a later epoch."""
+        groups = list(self._unswept)
+        self._unswept.difference_update(groups)  # those of epochs that are committed meanwhile are for the next time
+        return sum(self.store.views.sweep(group) for group in groups) > 0
 
 
 def begin_next(

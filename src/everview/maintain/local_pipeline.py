@@ -114,6 +114,7 @@ class LocalPipeline:
         self._held.enter_context(store.lease(LEASE, self._wait))
         maintainer = Maintainer(store, Catalog(store.metadata, store.views), self._sizes())
         maintainer.epochs.report = self.reports.append
+        maintainer.epochs.sweeps_at_once = False  # the scheduler does it, while the next epoch is under way
         maintainer.plans.resume()
         maintainer.recover()
         if store.views.begun(self.group) is not None:
@@ -140,6 +141,8 @@ class LocalPipeline:
                 if scheduler is not None:
                     scheduler.stop()
                 self._end()
+                if finish and self._maintainer is not None:
+                    self._maintainer.epochs.sweep()
             finally:
                 self._maintainer = None
                 self._held.close()

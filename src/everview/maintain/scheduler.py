@@ -60,6 +60,7 @@ class Scheduler:
             self.move_asked,  # a reader waits for it
             self.follow_catalog,  # before groups move, so that they move with the plans of now
             self.move_groups,
+            self.sweep_tombstones,
             self.trim_logs,  # last, of what groups have passed
         )
         """What is done in a turn, in this order; each returns whether it did anything."""
@@ -141,6 +142,10 @@ class Scheduler:
                     done = maintainer.epochs.step(group, plan, latest)
                     moved = done is not None or moved
         return moved
+
+    def sweep_tombstones(self) -> bool:
+        """Remove what committed epochs have deleted."""
+        return self._maintainer.epochs.sweep()
 
     def trim_logs(self) -> bool:
         """Forget entries of the logs that no group needs any more."""
