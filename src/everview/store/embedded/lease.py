@@ -16,6 +16,9 @@ from everview.boundary import fast, public, translated
 from everview.errors import LeaseTakenError
 
 _POLL = 0.01
+WIDTH = 32
+"""Bytes that name the holder. The file is overwritten: file systems write one that was truncated to the disk when it is
+closed, which takes milliseconds."""
 _LOOKS = 4
 """How often a lock is looked for before it counts as free."""
 
@@ -75,8 +78,7 @@ class EmbeddedLease:
                         hint="stop it first, or wait until it is gone",
                     ) from None
                 time.sleep(_POLL)
-        os.truncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"process {os.getpid()}\n".encode(), 0)
+        os.pwrite(self._descriptor, f"process {os.getpid()}".ljust(WIDTH).encode(), 0)
 
     def close(self) -> None:
         """Give the lease back. Unlocked first: a child that is just being forked may hold the descriptor too."""
