@@ -1,7 +1,8 @@
 """Two catalogs on one store, in step with a model in plain dictionaries.
 
 The model knows names only: what is there, who reads whom, and every id ever seen. After
-each step both catalogs must say what the model says, whichever of them made the change.
+each step both catalogs must say what the model says, whichever of them made the change. A third one looks now and then;
+what they have put together from changes is what a new one reads.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from everview.catalog import MAIN, NEW, Catalog, ViewDefinition
+from everview.catalog import MAIN, NEW, Catalog, Draft, GroupKind, IndexDefinition, ViewDefinition, ViewStatus
 from everview.change.schema import Column, Schema
 from everview.change.types import VARCHAR
 from everview.errors import DefinitionError, DuplicateObjectError, UnknownObjectError
@@ -26,7 +27,9 @@ class TwoCatalogs(RuleBasedStateMachine):
     @initialize()
     def start(self) -> None:
         metadata = MemoryMetadata()
+        self.metadata = metadata
         self.catalogs = [Catalog(metadata), Catalog(metadata)]
+        self.late = Catalog(metadata)
         self.tables: dict[str, int] = {}
         """Folded name to the number of columns."""
         self.views: dict[str, set[str]] = {}
@@ -78,6 +81,41 @@ class TwoCatalogs(RuleBasedStateMachine):
             self.ids(view.id, *(table.id for table in view.state))
             self.views[name.lower()] = there
 
+    @rule(who=WHO, name=NAMES, status=st.sampled_from([ViewStatus.LIVE, ViewStatus.BUILDING]))
+    def alter_view(self, who: int, name: str, status: ViewStatus) -> None:
+        try:
+            self.catalogs[who].change(lambda draft: draft.alter_view(name, status=status))
+        except UnknownObjectError:
+            assert name.lower() not in self.views
+
+    @rule(who=WHO, name=NAMES)
+    def join_a_group_of_its_own(self, who: int, name: str) -> None:
+        def work(draft: Draft) -> None:
+            view = draft.view(name)
+            draft.alter_view(name, group=draft.fresh_group(GroupKind.LAZY).name)
+            if view.group != MAIN:
+                draft.drop_group(view.group)
+
+        try:
+            self.catalogs[who].change(work)
+        except UnknownObjectError:
+            assert name.lower() not in self.views
+
+    @rule(who=WHO, name=NAMES, on=NAMES)
+    def create_index(self, who: int, name: str, on: str) -> None:
+        catalog = self.catalogs[who]
+        if on.lower() in self.views:
+            view = catalog.view(on)
+            index = IndexDefinition(f"{name} on {on}", view.id, ("id",), view.group)
+            try:
+                catalog.create_index(index)
+            except DuplicateObjectError:
+                assert catalog.index(index.name).on == view.id
+
+    @rule()
+    def look_late(self) -> None:
+        assert contents(self.late) == contents(Catalog(self.metadata))
+
     @rule(who=WHO, name=NAMES, cascade=st.booleans(), table=st.booleans())
     def drop(self, who: int, name: str, cascade: bool, table: bool) -> None:
         kind = self.tables if table else self.views
@@ -111,6 +149,7 @@ class TwoCatalogs(RuleBasedStateMachine):
                 assert catalog.table_at(table.id, self.version).schema == table.schema
             for view in catalog.views():
                 assert catalog.view_at(view.id, self.version) == view
+        assert contents(self.catalogs[0]) == contents(self.catalogs[1]) == contents(Catalog(self.metadata))
         self.nothing_that_was_numbered_is_lost()
 
     def nothing_that_was_numbered_is_lost(self) -> None:
@@ -121,6 +160,26 @@ class TwoCatalogs(RuleBasedStateMachine):
         dropped_views = {id for id in self.seen if id not in here and id not in discarded}
         assert here.isdisjoint(discarded)
         assert all(catalog.view_history(id) for id in dropped_views)
+
+
+def contents(catalog: Catalog) -> list[object]:
+    """All that can be asked of the definitions of a catalog."""
+    found = catalog.definitions()
+    groups = [group.name for group in found.groups()]
+    ids = [*(table.id for table in found.tables()), *(one.id for one in found.derived())]
+    return [
+        found.version,
+        found.tables(),
+        found.derived(),
+        found.groups(),
+        found.names(),
+        [(group, found.views(group), set(found.live(group))) for group in groups],
+        found.live_groups(),
+        set(found.building()),
+        [[reader.id for reader in found.dependents(id)] for id in ids],
+        [(one.id, found.indexes(one.id)) for one in (*found.tables(), *found.views())],
+        [found.find(name.upper()) for name in found.names()],
+    ]
 
 
 TestTwoCatalogs = TwoCatalogs.TestCase

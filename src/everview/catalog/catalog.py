@@ -13,9 +13,16 @@ it must have no other effect::
                read at 8 ── draft ── commit(expected=8) → 9
 
 The counter also moves for documents that define nothing (a quarantine entry). The head
-document has the version of the last change of a definition; only then is anything read again, and only
-documents whose bytes differ are parsed again. :meth:`Catalog.version` is that number: it
-rises when a definition changes and at no other time, in every process.
+document has the version of the last change of a definition; only then is anything read again.
+:meth:`Catalog.version` is that number: it rises when a definition changes and at no other time, in every
+process.
+
+There may be thousands of views, so a change costs what it changes. It records, in the same commit, which documents it
+wrote or removed; a reader goes from change to change and reads those documents. Where a change was very large, or too
+long ago to be recorded still, everything is read. The process that has made a change reads nothing::
+
+    changes    17: view/9    18: view/9 group/main    19: very many    20: table/7    21: view/12
+    a reader at 19 reads table/7 and view/12; a reader at 18 reads everything
 """
 
 from __future__ import annotations
@@ -23,12 +30,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from everview.boundary import fast, public
 from everview.catalog import documents
+from everview.catalog.changes import read_definitions
 from everview.catalog.definitions import Definitions
 from everview.catalog.documents import Head
 from everview.catalog.draft import Draft, Dropped
@@ -65,12 +73,7 @@ class Catalog:
         self._view_store = views
         self._clock = clock
         self._lock = threading.Lock()
-        self._last = _KnownCatalog(0, Head(), Definitions(0, (), (), ()))
-        self._views = _Parsed(lambda name, document: documents.decode(name, document, documents.read_view))
-        self._indexes = _Parsed(lambda name, document: documents.decode(name, document, documents.read_index))
-        self._queries = _Parsed(lambda name, document: documents.decode(name, document, documents.read_query))
-        self._tables = _Parsed(lambda name, document: documents.read_table(name, document))
-        self._groups = _Parsed(lambda name, document: documents.decode(name, document, documents.read_group))
+        self._last = _KnownCatalog(0, Head(), Definitions())
         self.quarantine = Quarantine(metadata)
 
     # -------------------------------------------------------------- reads
@@ -249,17 +252,11 @@ class Catalog:
         if head == last.head:
             return _KnownCatalog(counter, head, last.definitions)
         while True:
-            tables = self._tables.of(self._metadata.documents(documents.TABLES)[1])
-            views = self._views.of(self._metadata.documents(documents.VIEWS)[1])
-            indexes = self._indexes.of(self._metadata.documents(documents.INDEXES)[1])
-            queries = self._queries.of(self._metadata.documents(documents.QUERIES)[1])
-            groups = self._groups.of(self._metadata.documents(documents.GROUPS)[1])
+            found = read_definitions(self._metadata, last.head, last.definitions, head)
             counter, after = self._read_head()
             # the reads are of one version if no definition changed from before the first to after the last
             if after == head:
-                definitions = Definitions(head.changed, tables, [*views, *indexes, *queries], groups)
-                definitions.refuse_circles()
-                return _KnownCatalog(counter, head, definitions)
+                return _KnownCatalog(counter, head, found)
             head = after
 
     def _read_head(self) -> tuple[int, Head]:
@@ -282,25 +279,17 @@ class Catalog:
         return result
 
     def _commit(self, draft: Draft) -> None:
-        if draft.is_changed:
-            head = documents.encode_head(draft.head())
-            self._metadata.commit(draft.counter, draft.puts | {documents.HEAD: head}, draft.deletes)
-
-
-class _Parsed(Generic[T]):
-    """Parsed documents of one kind, kept until their bytes change."""
-
-    def __init__(self, parse: Callable[[str, bytes], T]) -> None:
-        self._parse = parse
-        self._kept: dict[str, tuple[bytes, T]] = {}
-
-    def of(self, found: Mapping[str, bytes]) -> list[T]:
-        kept = self._kept
-        self._kept = {
-            name: kept[name] if name in kept and kept[name][0] == document else (document, self._parse(name, document))
-            for name, document in found.items()
+        if not draft.is_changed:
+            return
+        head = draft.head()
+        own = {
+            documents.HEAD: documents.encode_head(head),
+            documents.change_name(head.changes): documents.encode_change(draft.change()),
         }
-        return [parsed for _, parsed in self._kept.values()]
+        counter = self._metadata.commit(draft.counter, draft.puts | own, draft.deletes)
+        with self._lock:
+            if self._last.counter < counter:
+                self._last = _KnownCatalog(counter, head, draft.published())
 
 
 def _at(kind: str, id: int, version: int, history: tuple[Past[T], ...]) -> T:

@@ -6,13 +6,23 @@ belong together, whatever others change meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar, cast
+from collections.abc import Collection, Iterable
+from typing import Any, TypeVar, cast
 
 from everview.catalog.names import fold, unknown
-from everview.catalog.objects import MAIN, Derived, Group, IndexDefinition, Maintained, NamedQuery, ViewDefinition
+from everview.catalog.objects import (
+    MAIN,
+    Derived,
+    Group,
+    IndexDefinition,
+    Maintained,
+    NamedQuery,
+    ViewDefinition,
+    ViewStatus,
+)
+from everview.catalog.shared_dicts import SharedDicts
 from everview.errors import DamagedEntryError, UnknownObjectError
-from everview.store.contract import Table
+from everview.store.contract import StateTable, Table
 
 D = TypeVar("D", ViewDefinition, IndexDefinition, NamedQuery)
 
@@ -35,45 +45,152 @@ def circular(one: Derived) -> DamagedEntryError:
 
 class Definitions:
     """Tables, the objects derived from them, and groups, by name and id. Published definitions
-    never change."""
+    never change.
+
+    There may be many thousands of views, of which a change touches one. So everything that is asked often is kept by
+    what it is asked by, and copies share what they do not change (:meth:`_shares`)."""
 
     def __init__(
-        self, version: int, tables: Iterable[Table], derived: Iterable[Derived], groups: Iterable[Group]
+        self,
+        version: int = 0,
+        tables: Iterable[Table] = (),
+        derived: Iterable[Derived] = (),
+        groups: Iterable[Group] = (),
     ) -> None:
         self.version = version
-        self._tables = {table.id: table for table in tables}
-        self._derived = {found.id: found for found in derived}
-        self._groups = {MAIN: Group(MAIN)} | {fold(group.name): group for group in groups}
-        self._ids = {fold(found.name): id for id, found in (self._tables | self._derived).items()}
-        self._kinds: dict[type, tuple[Derived, ...]] = {}
-        """Results by kind: there may be thousands of views, and every epoch reads them."""
         self.accepted: set[tuple[object, ...]] = set()
         """Recorded texts that were checked (:mod:`everview.catalog.recorded_texts`)."""
+        self._tables: dict[int, Table] = {}
+        """As everything by id: the oldest first."""
+        self._views: dict[int, ViewDefinition] = {}
+        self._indexes: dict[int, IndexDefinition] = {}
+        self._queries: dict[int, NamedQuery] = {}
+        self._groups = {MAIN: Group(MAIN)} | {fold(group.name): group for group in groups}
+        self._ids: dict[str, int] = {}
+        self._readers: SharedDicts[int, None] = SharedDicts()
+        """By id: those that read it."""
+        self._members: SharedDicts[str, Maintained] = SharedDicts()
+        """By group."""
+        self._live: SharedDicts[str, Maintained] = SharedDicts()
+        """By group: those that can be read."""
+        self._building: dict[int, Maintained] = {}
+        self._states: dict[int, tuple[StateTable, int]] = {}
+        """State tables by id, and how many views and indexes keep state in each."""
+        self._tuples: dict[type, tuple[Derived, ...]] = {}
+        for table in sorted(tables, key=lambda table: table.id):
+            self._put_table(table)
+        for one in sorted(derived, key=lambda one: one.id):
+            self._put_derived(one)
+
+    # -------------------------------------------------------------- copies and changes, before they are published
+
+    def _shares(self, other: Definitions) -> None:
+        """Become a copy of other definitions."""
+        self.version = other.version
+        self.accepted = other.accepted
+        self._tables = dict(other._tables)
+        self._views = dict(other._views)
+        self._indexes = dict(other._indexes)
+        self._queries = dict(other._queries)
+        self._groups = dict(other._groups)
+        self._ids = dict(other._ids)
+        self._readers = other._readers.copy()
+        self._members = other._members.copy()
+        self._live = other._live.copy()
+        self._building = dict(other._building)
+        self._states = dict(other._states)
+        self._tuples = dict(other._tuples)
+
+    def _published(self, version: int) -> Definitions:
+        """These definitions, under a version. Nothing may change here any more."""
+        found = Definitions(version)
+        fresh = {"version", "accepted"}
+        found.__dict__.update({name: self.__dict__[name] for name in found.__dict__.keys() - fresh})
+        return found
+
+    def _put_table(self, table: Table) -> None:
+        self._tables[table.id] = table
+        self._ids[fold(table.name)] = table.id
+
+    def _remove_table(self, id: int) -> None:
+        del self._ids[fold(self._tables.pop(id).name)]
+
+    def _put_derived(self, one: Derived) -> None:
+        """Enter a view, an index or a named query, also in the place of its definition so far."""
+        if self._find_derived(one.id) is not None:
+            self._remove_derived(one.id, keeps_place=True)
+        self._of_kind(type(one))[one.id] = one
+        self._tuples.pop(type(one), None)
+        self._ids[fold(one.name)] = one.id
+        for id in one.depends_on:
+            self._readers.put(id, one.id, None)
+        if isinstance(one, NamedQuery):
+            return
+        self._members.put(one.group, one.id, one)
+        if one.status is ViewStatus.LIVE:
+            self._live.put(one.group, one.id, one)
+        else:
+            self._building[one.id] = one
+        for table in one.state:
+            known = self._states.get(table.id)
+            self._states[table.id] = table, 1 if known is None else known[1] + 1
+
+    def _remove_derived(self, id: int, *, keeps_place: bool = False) -> None:
+        one = self._find_derived(id)
+        assert one is not None
+        if not keeps_place:
+            del self._of_kind(type(one))[id]
+            self._tuples.pop(type(one), None)
+        del self._ids[fold(one.name)]
+        for source in one.depends_on:
+            self._readers.remove(source, id)
+        if isinstance(one, NamedQuery):
+            return
+        self._members.remove(one.group, id)
+        self._live.remove(one.group, id)
+        self._building.pop(id, None)
+        for table in one.state:
+            known, users = self._states.pop(table.id)
+            if users > 1:
+                self._states[table.id] = known, users - 1
+
+    def _of_kind(self, kind: type) -> dict[int, Any]:
+        found: dict[type, dict[int, Any]] = {
+            ViewDefinition: self._views,
+            IndexDefinition: self._indexes,
+            NamedQuery: self._queries,
+        }
+        return found[kind]
+
+    # -------------------------------------------------------------- everything
 
     def find(self, name: str) -> Table | Derived | None:
         """The object with this name, in any spelling."""
         id = self._ids.get(fold(name), 0)
-        return self._tables.get(id) or self._derived.get(id)
+        return self._tables.get(id) or self._find_derived(id)
 
     def derived(self) -> tuple[Derived, ...]:
         """All views, indexes and named queries, the oldest first."""
-        return tuple(found for _, found in sorted(self._derived.items()))
+        return tuple(sorted((*self.views(), *self.indexes(), *self.queries()), key=lambda one: one.id))
 
     def names(self) -> tuple[str, ...]:
         """The names of all tables, views and indexes, the oldest first."""
-        return tuple(found.name for _, found in sorted((self._tables | self._derived).items()))
+        return tuple(one.name for one in sorted((*self.tables(), *self.derived()), key=lambda one: one.id))
 
     def by_id(self, id: int) -> Table | Derived:
-        found = self._tables.get(id) or self._derived.get(id)
+        found = self._tables.get(id) or self._find_derived(id)
         if found is None:
             raise UnknownObjectError(f"there is no table, view or index with the id {id}", hint="it was dropped")
         return found
+
+    def _find_derived(self, id: int) -> Derived | None:
+        return self._views.get(id) or self._indexes.get(id) or self._queries.get(id)
 
     # -------------------------------------------------------------- tables
 
     def tables(self) -> tuple[Table, ...]:
         """All tables, the oldest first."""
-        return tuple(self._tables[id] for id in sorted(self._tables))
+        return tuple(self._tables.values())
 
     def table(self, name: str) -> Table:
         """A table by name; an error that suggests the nearest name if there is none."""
@@ -95,24 +212,26 @@ class Definitions:
 
     def views(self, group: str | None = None) -> tuple[ViewDefinition, ...]:
         """All views, or those of one group, the oldest first."""
-        found = self._of(ViewDefinition)
         if group is None:
-            return found
-        wanted = self.group(group).name
-        return tuple(view for view in found if view.group == wanted)
+            return self._of(ViewDefinition)
+        members = self._members.of(self.group(group).name).values()
+        views = [one for one in members if isinstance(one, ViewDefinition)]
+        return tuple(sorted(views, key=lambda view: view.id))
 
     def view(self, name: str) -> ViewDefinition:
         return self._named(ViewDefinition, "view", name)
 
     def view_by_id(self, id: int) -> ViewDefinition:
-        found = self._derived.get(id)
-        if not isinstance(found, ViewDefinition):
+        found = self._views.get(id)
+        if found is None:
             raise UnknownObjectError(f"there is no view with the id {id}", hint="it was dropped, or is a table")
         return found
 
     def indexes(self, on: int | None = None) -> tuple[IndexDefinition, ...]:
         """All indexes, or those on one table or view, the oldest first."""
-        return tuple(index for index in self._of(IndexDefinition) if on is None or index.on == on)
+        if on is None:
+            return self._of(IndexDefinition)
+        return tuple(self._indexes[id] for id in sorted(self._readers.of(on)) if id in self._indexes)
 
     def index(self, name: str) -> IndexDefinition:
         return self._named(IndexDefinition, "index", name)
@@ -120,6 +239,22 @@ class Definitions:
     def maintained(self) -> tuple[Maintained, ...]:
         """All views and indexes."""
         return (*self.views(), *self.indexes())
+
+    def maintained_by_id(self, id: int) -> Maintained | None:
+        """The view or index with this id, if it is there."""
+        return self._views.get(id) or self._indexes.get(id)
+
+    def live(self, group: str) -> tuple[Maintained, ...]:
+        """The views and indexes of a group that can be read."""
+        return tuple(self._live.of(group).values())
+
+    def live_groups(self) -> list[str]:
+        """The groups in which there are views or indexes that can be read, by name."""
+        return sorted(self._live.keys())
+
+    def building(self) -> tuple[Maintained, ...]:
+        """The views and indexes that cannot be read yet."""
+        return tuple(self._building.values())
 
     def queries(self) -> tuple[NamedQuery, ...]:
         """All named queries, the oldest first."""
@@ -129,9 +264,9 @@ class Definitions:
         return self._named(NamedQuery, "view", name)
 
     def _of(self, kind: type[D]) -> tuple[D, ...]:
-        known = self._kinds.get(kind)
+        known = self._tuples.get(kind)
         if known is None:
-            known = self._kinds[kind] = tuple(one for one in self.derived() if isinstance(one, kind))
+            known = self._tuples[kind] = tuple(self._of_kind(kind).values())
         return cast(tuple[D, ...], known)
 
     def _named(self, kind: type[D], called: str, name: str) -> D:
@@ -146,23 +281,25 @@ class Definitions:
     def dependents(self, id: int) -> tuple[Derived, ...]:
         """The objects derived from this table or view, directly or through others; each one after
         those it depends on."""
-        reached = {id}
-        found = []
-        for derived in self._in_reading_order():
-            if not reached.isdisjoint(derived.depends_on):
-                reached.add(derived.id)
-                found.append(derived)
-        return tuple(found)
+        reached: set[int] = set()
+        waiting = [id]
+        while waiting:
+            readers = self._readers.of(waiting.pop()).keys() - reached
+            reached |= readers
+            waiting.extend(readers)
+        return tuple(self._in_reading_order(reached))
 
-    def _in_reading_order(self) -> list[Derived]:
-        """The derived objects, each after those it reads. Ids do not give this order: a view that was
+    def _in_reading_order(self, ids: Collection[int] | None = None) -> list[Derived]:
+        """These derived objects, or all, each after those it reads. Ids do not give this order: a view that was
         replaced may read a younger one."""
+        ids = {one.id for one in self.derived()} if ids is None else ids
         done: dict[int, Derived] = {}
-        for start in sorted(self._derived):
+        for start in sorted(ids):
             path = [start]
             while path:
-                view = self._derived[path[-1]]
-                waiting = [id for id in view.depends_on if id in self._derived and id not in done]
+                view = self._find_derived(path[-1])
+                assert view is not None
+                waiting = [id for id in view.depends_on if id in ids and id not in done]
                 if waiting and waiting[0] in path:
                     raise circular(view)
                 if waiting:
@@ -173,7 +310,8 @@ class Definitions:
 
     def refuse_circles(self) -> None:
         """Raise if an object is recorded as derived from itself. One that reads only older objects cannot be."""
-        if any(id >= one.id and id in self._derived for one in self._derived.values() for id in one.depends_on):
+        derived = {one.id: one for one in self.derived()}
+        if any(id >= one.id and id in derived for one in derived.values() for id in one.depends_on):
             self._in_reading_order()
 
     # -------------------------------------------------------------- groups

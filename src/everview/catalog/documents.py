@@ -6,6 +6,7 @@ so that every reader knows what it may rely on.
 ::
 
     catalog/head                        the next id, and the last version that changed a definition
+    catalog/change/17                   which documents one of the last changes wrote or removed
     table/7   view/9   group/main       the current definitions
     index/11  query/12
     history/table/7/00000000000000000012    every version of each of them, the last one included
@@ -49,6 +50,13 @@ FORMAT = 2
 HEAD = "catalog/head"
 TABLES, VIEWS, INDEXES, QUERIES = "table/", "view/", "index/", "query/"
 GROUPS, DISCARDS = "group/", "discard/"
+DEFINING = (TABLES, VIEWS, INDEXES, QUERIES, GROUPS)
+"""What the names of documents begin with that define something."""
+CHANGES = "catalog/change/"
+KEPT_CHANGES = 256
+"""How many of the last changes are recorded."""
+LARGE_CHANGE = 256
+"""Documents from which on a change is not recorded one by one: then all of them are read."""
 
 
 def table_name(id: int) -> str:
@@ -118,18 +126,45 @@ def decode(name: str, document: bytes, read: Callable[[Json], T]) -> T:
 class Head:
     """``next_id`` only rises, so no id is used twice; ``changed`` is the catalog
     version of the last change of a definition, which lets a reader distinguish it from other
-    changes of the counter."""
+    changes of the counter. ``changes`` is the number of changes so far."""
 
     next_id: int = 1
     changed: int = 0
+    changes: int = 0
 
 
 def encode_head(head: Head) -> bytes:
-    return encode("head", {"next_id": head.next_id, "changed": head.changed})
+    return encode("head", {"next_id": head.next_id, "changed": head.changed, "changes": head.changes})
 
 
 def read_head(plain: Json) -> Head:
-    return Head(int(plain["next_id"]), int(plain["changed"]))
+    return Head(int(plain["next_id"]), int(plain["changed"]), int(plain.get("changes", 0)))
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one change of definitions wrote or removed."""
+
+    version: int
+    before: int
+    """The version of the change before it."""
+    names: tuple[str, ...] | None
+    """Of documents that define something; None: of very many."""
+
+
+def change_name(number: int) -> str:
+    """Where the change with this number is recorded: in the place of a much older one."""
+    return f"{CHANGES}{number % KEPT_CHANGES}"
+
+
+def encode_change(change: Change) -> bytes:
+    names = change.names if change.names is not None and len(change.names) < LARGE_CHANGE else None
+    return encode("change", {"version": change.version, "before": change.before, "names": names})
+
+
+def read_change(plain: Json) -> Change:
+    names = plain["names"]
+    return Change(int(plain["version"]), int(plain["before"]), None if names is None else tuple(names))
 
 
 def encode_table(table: Table, version: int, created: float, dropped: bool = False) -> bytes:

@@ -66,20 +66,18 @@ class Draft(Definitions):
         clock: Callable[[], float],
         used_before: Callable[[str], bool],
     ) -> None:
-        super().__init__(base.version, base.tables(), base.derived(), base.groups())
-        self.accepted = base.accepted
+        super().__init__()
+        self._shares(base)
         self.counter = counter
         self.puts: dict[str, bytes] = {}
         self.deletes: set[str] = set()
         self._version = counter + 1
         self._next_id = head.next_id
+        self._changes = head.changes
+        self._is_over = False
         self._clock = clock
         self._used_before = used_before
         self._numbered: set[int] = set()
-        self._users: dict[int, dict[int, StateTable]] = {}
-        """By id of a state table: the views and indexes that keep state in it, and the description of each."""
-        for found in self._derived.values():
-            self._use_state(found)
 
     @property
     def is_changed(self) -> bool:
@@ -87,7 +85,17 @@ class Draft(Definitions):
 
     def head(self) -> documents.Head:
         """The head document that belongs to this draft."""
-        return documents.Head(self._next_id, self._version)
+        return documents.Head(self._next_id, self._version, self._changes + 1)
+
+    def change(self) -> documents.Change:
+        """The record of what this draft changes in the definitions."""
+        names = sorted(name for name in {*self.puts, *self.deletes} if name.startswith(documents.DEFINING))
+        return documents.Change(self._version, self.version, tuple(names))
+
+    def published(self) -> Definitions:
+        """The definitions that this draft has made, once it is committed. It cannot be changed any more."""
+        self._is_over = True
+        return self._published(self._version)
 
     # -------------------------------------------------------------- tables
 
@@ -116,14 +124,13 @@ class Draft(Definitions):
         document = documents.table_name(table.id)
         created = json.loads(table.stamp)["created"]
         self._remove(document, documents.encode_table(table, self._version, created, dropped=True))
-        del self._tables[table.id], self._ids[fold(table.name)]
+        self._remove_table(table.id)
         self._discard(table)
         return (*views, table)
 
     def _write_table(self, table: Table, created: float) -> Table:
         stamped = replace(table, stamp=documents.encode_table(table, self._version, created))
-        self._tables[table.id] = stamped
-        self._ids[fold(table.name)] = table.id
+        self._put_table(stamped)
         self._write(documents.table_name(table.id), stamped.stamp)
         return stamped
 
@@ -221,7 +228,7 @@ class Draft(Definitions):
     def discard(self, tables: Iterable[StateTable]) -> None:
         """Mark state tables that no view keeps its state in."""
         for table in tables:
-            if table.id not in self._users:
+            if table.id not in self._states:
                 self._discard(table)
 
     def _write_derived(self, given: D) -> D:
@@ -230,15 +237,16 @@ class Draft(Definitions):
         if not isinstance(written, NamedQuery):
             written = self._placed(written)
             self._check_state(written)
-        old = self._derived.get(written.id)
-        self._derived[written.id] = written
-        self._kinds.clear()
-        self._ids[fold(written.name)] = written.id
+        before = self._state_of(written.id)
+        self._put_derived(written)
         self._write(documents.derived_name(written), documents.encode_derived(written))
-        if old is not None:
-            self._leave_state(old)
-        self._use_state(written)
+        self._mark_state(before)
+        self._mark_state(written.state)
         return written
+
+    def _state_of(self, id: int) -> tuple[StateTable, ...]:
+        found = self._find_derived(id)
+        return () if found is None else found.state
 
     def _placed(self, found: M) -> M:
         """In its group, its new state tables numbered."""
@@ -257,7 +265,7 @@ class Draft(Definitions):
 
     def _check_dependencies(self, found: Derived) -> None:
         for id in found.depends_on:
-            if id not in self._tables and id not in self._derived:
+            if id not in self._tables and self._find_derived(id) is None:
                 raise UnknownObjectError(
                     f"{found.kind} {found.name} reads the table or view with the id {id}, which is not there",
                     hint="it was dropped meanwhile: compile the statement again",
@@ -269,29 +277,25 @@ class Draft(Definitions):
     def _check_state(self, found: Maintained) -> None:
         """A state table with an id is this view's own, newly numbered, or shared with views
         that describe it identically."""
+        own = {table.id for table in self._state_of(found.id)}
         for table in found.state:
-            if table.id not in self._users and table.id not in self._numbered:
+            known, users = self._states.get(table.id, (table, 0))
+            if users == 0 and table.id not in self._numbered:
                 raise UnknownObjectError(f"{found.kind} {found.name} names a state table {table.id} that is not there")
-            others = ((user, known) for user, known in self._users.get(table.id, {}).items() if user != found.id)
-            user, known = next(others, (found.id, table))  # all describe it identically: one is enough
-            if known != table:
-                other = self._derived[user]
+            if known != table and users > (table.id in own):
+                everyone = (one for one in self.maintained() if one.id != found.id and known in one.state)
+                other = next(everyone)  # all describe it identically: one is enough
                 raise DefinitionError(
                     f"{found.kind} {found.name} cannot have state table {table.name} of group {table.group}",
                     detail=f"{other.kind} {other.name} shares it as {known.name} of group {known.group}",
                 )
 
-    def _use_state(self, found: Derived) -> None:
-        for table in found.state:
-            self._users.setdefault(table.id, {})[found.id] = table
-            self.puts.pop(documents.discard_name(table.id), None)
-
-    def _leave_state(self, found: Derived) -> None:
-        for table in found.state:
-            users = self._users[table.id]
-            del users[found.id]
-            if not users:
-                del self._users[table.id]
+    def _mark_state(self, tables: Iterable[StateTable]) -> None:
+        """Mark those of these state tables that nothing keeps its state in any more."""
+        for table in tables:
+            if table.id in self._states:
+                self.puts.pop(documents.discard_name(table.id), None)
+            else:
                 self._discard(table)
 
     def _drop(self, found: Derived, cascade: bool) -> Dropped:
@@ -312,9 +316,8 @@ class Draft(Definitions):
     def _drop_alone(self, found: Derived) -> None:
         gone = documents.encode_derived(replace(found, version=self._version), dropped=True)
         self._remove(documents.derived_name(found), gone)
-        del self._derived[found.id], self._ids[fold(found.name)]
-        self._kinds.clear()
-        self._leave_state(found)
+        self._remove_derived(found.id)
+        self._mark_state(found.state)
 
     # -------------------------------------------------------------- groups
 
@@ -352,9 +355,9 @@ class Draft(Definitions):
         views = self.views(group.name)
         if views:
             _refuse_dependents(f"group {group.name} cannot be dropped", views, "drop them or move them first")
-        indexes = [index for index in self.indexes() if index.group == group.name]
+        indexes = self._members.of(group.name)
         if indexes:
-            _refuse_dependents(f"group {group.name} cannot be dropped", indexes, "drop them first")
+            _refuse_dependents(f"group {group.name} cannot be dropped", tuple(indexes.values()), "drop them first")
         document = documents.group_name(fold(group.name))
         self._remove(document, documents.encode_group(replace(group, version=self._version), dropped=True))
         del self._groups[fold(group.name)]
@@ -371,6 +374,7 @@ class Draft(Definitions):
         self.puts[documents.discard_name(table.id)] = documents.encode_discard(table)
 
     def _write(self, name: str, document: bytes) -> None:
+        assert not self._is_over, "this draft is committed"
         self.puts[name] = document
         self.puts[documents.history_name(name, self._version)] = document
 
@@ -380,6 +384,7 @@ class Draft(Definitions):
 
     def _delete(self, name: str) -> None:
         """A name that is deleted is never written again: ids and groups' names are not reused."""
+        assert not self._is_over, "this draft is committed"
         self.puts.pop(name, None)
         self.deletes.add(name)
 

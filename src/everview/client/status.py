@@ -277,7 +277,7 @@ class Recent:
 
 def _build(store: Store, plans: Plans, snapshot: TableSnapshot, build: Build, catalog: Catalog) -> BuildState | None:
     """The state of a build; None if it has ended meanwhile."""
-    names = tuple(one.name for one in catalog.definitions().maintained() if build.builds(one))
+    names = tuple(one.name for one in build.views_of(catalog.definitions()))
     try:
         total = len(plans.load(build.plan).tables)
     except DamagedEntryError:

@@ -36,7 +36,7 @@ def joined_plan(plans: Plans, catalog: Catalog, build: Build, live: Sequence[Mai
     definitions = catalog.definitions()
     own = plans.load(build.plan)
     last = plans.last(build.target)
-    views = [one for one in definitions.maintained() if build.builds(one)]
+    views = build.views_of(definitions)
     whole = plans.planned(definitions, [*live, *views])
     if last is not None:
         whole = continued(whole, last[1].plan)

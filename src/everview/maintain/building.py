@@ -108,8 +108,8 @@ class Builder:
         taken = {one for build in self.builds() for one in build.views}
         new: dict[str, list[Maintained]] = {}
         definitions = self.catalog.definitions()
-        for one in definitions.maintained():
-            if one.status is ViewStatus.BUILDING and (one.id, one.version) not in taken:
+        for one in definitions.building():
+            if (one.id, one.version) not in taken:
                 new.setdefault(one.group, []).append(one)
         again: dict[str, list[Maintained]] = {}
         for one in to_rebuild(self.store, definitions):
@@ -157,9 +157,8 @@ class Builder:
         whole = self.plans.planned(self.catalog.definitions(), [*self._live(target), *views])
         return whole if held is None else continued(whole, held.plan)
 
-    def _live(self, target: str) -> list[Maintained]:
-        definitions = self.catalog.definitions()
-        return [one for one in definitions.maintained() if one.group == target and one.status is ViewStatus.LIVE]
+    def _live(self, target: str) -> Sequence[Maintained]:
+        return self.catalog.definitions().live(target)
 
     # -------------------------------------------------------------- transitions
 
@@ -339,8 +338,7 @@ class Builder:
 
     def is_abandoned(self, build: Build) -> bool:
         """Whether a view that is being built was dropped or replaced: then the build is of no use."""
-        now = {(one.id, one.version) for one in self.catalog.definitions().maintained()}
-        return not now.issuperset(build.views)
+        return len(build.views_of(self.catalog.definitions())) < len(build.views)
 
     def abandon(self, build: Build, deadline: float | None = None) -> None:
         """Forget a build whose views are gone, and what it kept."""

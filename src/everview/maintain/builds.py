@@ -15,7 +15,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from everview.catalog import Maintained
+from everview.catalog import Definitions, Maintained
 from everview.maintain.plans import BUILDS
 from everview.maintain.tasks import Chunk, chunk_from_json, chunk_to_json
 from everview.store.contract import Store
@@ -66,6 +66,11 @@ class Build:
     def builds(self, one: Maintained) -> bool:
         """Whether it builds this view or index as it is defined now."""
         return (one.id, one.version) in self.views
+
+    def views_of(self, definitions: Definitions) -> list[Maintained]:
+        """The views and indexes that it builds, as they are defined now; without those that are gone, or replaced."""
+        found = (definitions.maintained_by_id(id) for id, _ in self.views)
+        return [one for one in found if one is not None and self.builds(one)]
 
     @property
     def name(self) -> str:

@@ -17,7 +17,7 @@ that this one still holds the lease, and stops if it does not.
 
 from __future__ import annotations
 
-from everview.catalog import Catalog, GroupKind, ViewStatus
+from everview.catalog import Catalog, GroupKind
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError, StaleEpochError
 from everview.maintain.maintainer import LEASE
@@ -49,9 +49,9 @@ def ask_lazy_groups(store: Store, catalog: Catalog, frontier: Frontier) -> None:
 
 def all_reflect(store: Store, catalog: Catalog, frontier: Frontier) -> bool:
     """Whether all views and indexes are built and reflect a frontier."""
-    maintained = catalog.definitions().maintained()
-    return all(one.status is ViewStatus.LIVE for one in maintained) and all(
-        frontier <= store.views.committed(group).frontier for group in {one.group for one in maintained}
+    definitions = catalog.definitions()
+    return not definitions.building() and all(
+        frontier <= store.views.committed(group).frontier for group in definitions.live_groups()
     )
 
 

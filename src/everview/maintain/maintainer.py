@@ -55,8 +55,6 @@ class Maintainer:
         self.builder = Builder(store, catalog, self.plans, self.epochs, chunk)
         self.trimmer = Trimmer(store, catalog)
         self._planned: dict[str, tuple[int, str]] = {}
-        self._known: tuple[Definitions | None, list[str]] = None, []
-        """The groups that have views, of the definitions that were there."""
         self._settled = -1
         """The counter of all documents when there was nothing to build or to clean up."""
 
@@ -84,11 +82,7 @@ class Maintainer:
 
     def groups(self) -> list[str]:
         """The groups that have views to be maintained."""
-        definitions = self.catalog.definitions()
-        if definitions is not self._known[0]:
-            live = {one.group for one in definitions.maintained() if one.status is ViewStatus.LIVE}
-            self._known = definitions, sorted(live)
-        return self._known[1]
+        return self.catalog.definitions().live_groups()
 
     def recover(self, deadline: float | None = None) -> None:
         """Finish every epoch that another process began and did not end, and every joining. The epochs of
@@ -181,7 +175,7 @@ class Maintainer:
         if last is None:
             return ""
         digest, bound = last
-        live = [one for one in definitions.maintained() if one.group == group and one.status is ViewStatus.LIVE]
+        live = definitions.live(group)
         if not live:
             self._leave(group, digest, bound)
             return ""

@@ -160,7 +160,7 @@ class Metrics:
         build = next((one for one in builds_of(self.store) if one.group == group), None)
         if build is None:
             return {}
-        names = [one.name for one in self.catalog.definitions().maintained() if build.builds(one)]
+        names = [one.name for one in build.views_of(self.catalog.definitions())]
         found = self.sums(self.store.views, group)
         return {name: (0, 0, 0) if found is None else found.views[name].updates for name in names}
 

@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from everview.catalog import Definitions, Maintained, ViewStatus
+from everview.catalog import Definitions, Maintained
 from everview.maintain.plans import commit
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.members import tags_of
@@ -61,7 +61,7 @@ def to_rebuild(store: Store, definitions: Definitions) -> list[Maintained]:
     asked = asked_rebuilds(store)
     if not asked:
         return []
-    live = [one for one in definitions.maintained() if one.status is ViewStatus.LIVE]
+    live = [one for group in definitions.live_groups() for one in definitions.live(group)]
     moot = asked.difference(one.id for one in live)
     if moot:
         commit(store, lambda _: ({}, [rebuild_document(id) for id in moot]))
@@ -73,7 +73,7 @@ def is_rebuilt(store: Store, definitions: Definitions, group: str) -> bool:
     asked = asked_rebuilds(store)
     if not asked:
         return False
-    ids = {one.id for one in definitions.maintained() if one.group == group and one.status is ViewStatus.LIVE}
+    ids = {one.id for one in definitions.live(group)}
     return bool(ids) and ids <= asked
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 
-from everview.catalog import Catalog, ViewStatus
+from everview.catalog import Catalog
 from everview.errors import EverviewError
 from everview.maintain.builds import builds_of
 from everview.maintain.epochs import Epochs
@@ -57,8 +57,9 @@ def lasting_failure(work: Callable[[], object]) -> Exception | None:
 
 def _is_used(store: Store, catalog: Catalog, group: str) -> bool:
     """Whether the group has views that can be read, or that become its own in the epoch under way."""
-    live = any(one.group == group and one.status is ViewStatus.LIVE for one in catalog.definitions().maintained())
-    return live or any(build.target == group and build.phase.holds_group for build in builds_of(store))
+    return bool(catalog.definitions().live(group)) or any(
+        build.target == group and build.phase.holds_group for build in builds_of(store)
+    )
 
 
 def standing(store: Store, groups: Iterable[str]) -> Hashable:

@@ -111,7 +111,7 @@ class Watch:
     # -------------------------------------------------------------- builds
 
     def _names(self, build: Build) -> list[str]:
-        return [one.name for one in self._catalog.definitions().maintained() if build.builds(one)]
+        return [one.name for one in build.views_of(self._catalog.definitions())]
 
     def _live(self) -> dict[tuple[int, object], tuple[str, str]]:
         """Name and group of everything that can be read, by what it is."""
