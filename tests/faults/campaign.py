@@ -30,7 +30,7 @@ from everview.maintain.coordination import ask
 from tests.faults.plan import Kill, kills, points_of
 from tests.faults.points import FOLDER, Tokens, split
 from tests.faults.processes import Nursery, Victim
-from tests.faults.roles import ATTEMPTS
+from tests.faults.roles import AGAIN, ATTEMPTS
 from tests.faults.spotting import Spotted, kill_all, marked
 from tests.faults.town import VISITORS, WRITERS, disagreement, found_town, numbers
 from tests.zones.clusters import Cluster
@@ -350,8 +350,12 @@ class Campaign:
         self._next = self._new_driver() if self._drivers_to_come else None
 
     def _provoke(self, what: set[str]) -> None:
-        """Have views come or go, or the late one follow: some points are passed only then."""
+        """Have views come or go, the late one follow, or the pipeline start again: some points are passed only then."""
         if self._driver.state != "running":
+            return
+        if "hand-over" in what:
+            self._driver.state = "starting"
+            self._driver.send(AGAIN)
             return
         if "trim" in what:
             late = self.db.catalog.view("late").group  # it holds the logs back

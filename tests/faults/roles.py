@@ -40,6 +40,9 @@ SETTINGS = {
 }
 
 
+AGAIN = "again"
+"""The command to stop the pipeline and start it again."""
+
 IN_DRIVER = 3
 """Epochs of at most so many operations are done in the driver: some of them, and the others on Spark."""
 
@@ -78,6 +81,8 @@ def _maintain(reports: Reports, arguments: Arguments, spark: SparkSession, comma
                 said = _command(commands, CHECKED)
                 if said.startswith("servers "):
                     pipeline.servers = int(said.split()[1])
+                elif said == AGAIN:
+                    return ""
                 elif said:
                     return said
                 pipeline.check()

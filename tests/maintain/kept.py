@@ -219,7 +219,7 @@ class Kept:
     def documents(self) -> dict[str, bytes]:
         """What is recorded, without the past."""
         _, found = self.store.metadata.documents()
-        return {name: said for name, said in found.items() if not name.startswith(("history/", "catalog/head"))}
+        return {name: said for name, said in found.items() if not name.startswith(("history/", "catalog/"))}
 
     def stored(self) -> tuple[Counter[int], dict[str, bytes]]:
         """How many keys each state table has, and all documents."""
