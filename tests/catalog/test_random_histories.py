@@ -176,7 +176,7 @@ def contents(catalog: Catalog) -> list[object]:
         [(group, found.views(group), set(found.live(group))) for group in groups],
         found.live_groups(),
         set(found.building()),
-        [[reader.id for reader in found.dependents(id)] for id in ids],
+        [[derived.id for derived in found.dependents(id)] for id in ids],
         [(one.id, found.indexes(one.id)) for one in (*found.tables(), *found.views())],
         [found.find(name.upper()) for name in found.names()],
     ]

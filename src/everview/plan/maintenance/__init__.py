@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from everview.plan.maintenance.change import PlanChange, changed, joined, without
 from everview.plan.maintenance.costs import Amount, Change, Cost, costs, notices
 from everview.plan.maintenance.evolution import PlanDifference, continued, difference, restricted
 from everview.plan.maintenance.group import ViewInput, plan_group
@@ -29,6 +30,7 @@ __all__ = [
     "Family",
     "Input",
     "MaintenancePlan",
+    "PlanChange",
     "PlanDifference",
     "PlannedView",
     "ReadOrder",
@@ -40,10 +42,13 @@ __all__ = [
     "TableUse",
     "ViewInput",
     "Zone",
+    "changed",
     "continued",
     "costs",
     "difference",
+    "joined",
     "notices",
     "plan_group",
     "restricted",
+    "without",
 ]

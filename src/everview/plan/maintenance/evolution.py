@@ -75,7 +75,7 @@ def continued(plan: MaintenancePlan, last: MaintenancePlan) -> MaintenancePlan:
     steps = tuple(_widened(step, known[step.fingerprint]) if step.fingerprint in known else step for step in plan.steps)
     used = {use.step: use for use in last.tables}
     tables = tuple(
-        replace(use, columns=_by_name(use.columns, used[use.step].columns)) if use.step in used else use
+        replace(use, columns=fields_of_both(use.columns, used[use.step].columns)) if use.step in used else use
         for use in plan.tables
     )
     return replace(plan, steps=steps, tables=tables)
@@ -85,17 +85,17 @@ def _widened(step: Step, held: Step) -> Step:
     states = tuple(_state(state, before) for state, before in zip(step.states, held.states, strict=True))
     return replace(
         step,
-        fields=_by_name(step.fields, held.fields),
+        fields=fields_of_both(step.fields, held.fields),
         operator=step.operator.widened(held.operator),
         states=states,
     )
 
 
 def _state(state: State, held: State) -> State:
-    return replace(state, fields=_by_name(state.fields, held.fields))
+    return replace(state, fields=fields_of_both(state.fields, held.fields))
 
 
-def _by_name(fields: Iterable[Field], held: Iterable[Field]) -> tuple[Field, ...]:
+def fields_of_both(fields: Iterable[Field], held: Iterable[Field]) -> tuple[Field, ...]:
     """Fields of both, in the order of their names; nullable where either is."""
     both = {field.name: field for field in fields}
     for field in held:

@@ -54,9 +54,9 @@ def step_of(draft: StepDraft, before_images: bool, views: Sequence[str] = ()) ->
             draft.subject,
             tuple(KeyPart(name, draft.columns[name].type) for name in operator.key),
         )
-    title = pretty(_title(operator, draft.subject))
+    title = title_of(operator, draft.subject)
     if views and state:
-        title = ", ".join(views) if len(views) < 4 else f"{views[0]} and {len(views) - 1} more"
+        title = called(views, len(views))
         state = replace(state, subject=title)
     return Step(
         draft.fingerprint,
@@ -68,6 +68,11 @@ def step_of(draft: StepDraft, before_images: bool, views: Sequence[str] = ()) ->
         (_state(draft, state),) if state else (),
         constants,
     )
+
+
+def called(views: Sequence[str], count: int) -> str:
+    """What a step is called that writes so many views, of which these are the first."""
+    return ", ".join(views) if count < 4 else f"{views[0]} and {count - 1} more"
 
 
 def _state(draft: StepDraft, state: StateDraft) -> State:
@@ -84,8 +89,12 @@ def _state(draft: StepDraft, state: StateDraft) -> State:
     )
 
 
+def title_of(operator: AnyOperator, subject: str) -> str:
+    """What a step does, in SQL where there is some, else what its rows are."""
+    return pretty(_title(operator, subject))
+
+
 def _title(operator: AnyOperator, subject: str) -> str:
-    """What the step does, in SQL where there is some."""
     match operator:
         case DeltaOperator(table=table):
             return table

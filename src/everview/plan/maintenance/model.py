@@ -110,8 +110,13 @@ class Constants:
     """SQL literals."""
 
     def __post_init__(self) -> None:
-        if not self.members or any(len(row) != len(self.types) for row in self.members):
+        if set(map(len, self.members)) != {len(self.types)}:
             raise DefinitionError("every member gives every parameter a value", detail=f"types: {self.types}")
+
+    @cached_property
+    def rows(self) -> frozenset[tuple[str, ...]]:
+        """The members, to be looked up."""
+        return frozenset(self.members)
 
 
 @dataclass(frozen=True)
@@ -241,7 +246,7 @@ class MaintenancePlan:
         placed = [fingerprint for zone in self.zones for fingerprint in zone.steps]
         if len(placed) != len(known) or set(placed) != known.keys():
             raise DefinitionError("every step of a plan is in exactly one zone")
-        if any(view.step not in known for view in self.views):
+        if not {view.step for view in self.views} <= known.keys():
             raise DefinitionError("a view is written by a step of the plan")
 
     @cached_property
@@ -251,6 +256,11 @@ class MaintenancePlan:
     @cached_property
     def by_name(self) -> dict[str, PlannedView]:
         return {view.name: view for view in self.views}
+
+    @cached_property
+    def family_of(self) -> dict[str, Family]:
+        """By the step that writes the family's views."""
+        return {family.step: family for family in self.families}
 
     @cached_property
     def zone_of(self) -> dict[str, Zone]:

@@ -1,0 +1,344 @@
+"""Changes of a group's plan: what views that come or go add to it, and take from it.
+
+A group may have many thousands of views, and they come one at a time. So the plan of a group with one more is not
+planned again from all of them: the new views are planned alone, and what is new of that is a :class:`PlanChange`.
+A change is recorded as it is, and applied to the plan before it, so that its maker and every reader of it have the same
+plan::
+
+    plan of 12,800 views ──────────────╮
+    plan of one more view ──▶ joined ──▶ change ──▶ changed ──▶ plan of 12,801 views
+
+Fingerprints make that possible: a view's steps have the same names in its own plan as in the group's. Where both plans
+do not lie over each other as they are (a step is in another stage because of other views, a family gets its second
+member, a parameter needs a wider type) there is no change, and the whole group is planned again.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+from everview.change.types import Type
+from everview.plan.maintenance.evolution import fields_of_both
+from everview.plan.maintenance.fixing import called, title_of
+from everview.plan.maintenance.model import (
+    Constants,
+    Family,
+    MaintenancePlan,
+    PlannedView,
+    Step,
+    TableUse,
+    Zone,
+)
+
+Row = tuple[str, ...]
+FEW = 4
+"""Views whose names a step's title lists: down to here a step is planned again."""
+
+_NAME = attrgetter("name")
+
+
+@dataclass(frozen=True)
+class ChangedStep:
+    """A step that is new or has changed, and who its members are."""
+
+    fingerprint: str
+    step: Step | None
+    """Without its members; None: only members have changed."""
+    types: tuple[Type, ...] = ()
+    """Of the parameters that its members give values to; none: it has no members."""
+    entered: tuple[Row, ...] = ()
+    left: tuple[Row, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlanChange:
+    """From one plan of a group to the next."""
+
+    entered: tuple[PlannedView, ...] = ()
+    left: tuple[str, ...] = ()
+    """Names of views."""
+    steps: tuple[ChangedStep, ...] = ()
+    """New ones after those they read."""
+    gone: tuple[str, ...] = ()
+    """Steps."""
+    zones: tuple[Zone, ...] | None = None
+    """All of them; None: those that there were."""
+    tables: tuple[TableUse, ...] = ()
+    """New or with more columns."""
+    families: tuple[Family, ...] = ()
+    """New ones."""
+
+
+# ------------------------------------------------------------------ views that come
+
+
+def joined(held: MaintenancePlan, own: MaintenancePlan) -> PlanChange | None:
+    """What new views add to the plan of a group: ``own`` is theirs alone, continued after the group's. None where the
+    whole group has to be planned."""
+    known = held.by_fingerprint
+    names = own.by_name
+    if held.before_images != own.before_images or not names.keys().isdisjoint(held.by_name.keys()):
+        return None
+    steps: list[ChangedStep] = []
+    for step in own.steps:
+        if step.fingerprint not in known:
+            steps.append(_changed_step(step, step))
+            continue
+        if not _lies_over(held, own, step):
+            return None
+        found = _joined_step(held, own, step)
+        if found is None:
+            return None
+        if found.step is not None or found.entered:
+            steps.append(found)
+    zones = _joined_zones(held, own)
+    if zones is None:
+        return None
+    uses = {use.name: use for use in held.tables}
+    tables: list[TableUse] = []
+    for use in own.tables:
+        before = uses.get(use.name)
+        wide = use if before is None else replace(use, columns=fields_of_both(use.columns, before.columns))
+        if wide != before:
+            tables.append(wide)
+    added = any(step.fingerprint not in known for step in own.steps)
+    return PlanChange(
+        own.views,
+        steps=tuple(steps),
+        zones=zones if added else None,
+        tables=tuple(tables),
+        families=tuple(family for family in own.families if family.step not in known),
+    )
+
+
+def _lies_over(held: MaintenancePlan, own: MaintenancePlan, step: Step) -> bool:
+    """Whether a step is in the same place in both plans."""
+    known = held.step(step.fingerprint)
+    types = None if known.constants is None else known.constants.types
+    own_types = None if step.constants is None else step.constants.types
+    return (
+        known.inputs == step.inputs
+        and known.zone_key == step.zone_key
+        and held.zone_of[step.fingerprint].stage == own.zone_of[step.fingerprint].stage
+        and types == own_types
+    )
+
+
+def _joined_step(held: MaintenancePlan, own: MaintenancePlan, step: Step) -> ChangedStep | None:
+    """A step that the group has already, with what the new views need of it beyond."""
+    known = held.step(step.fingerprint)
+    entered: list[Row] = []
+    if known.constants is not None and step.constants is not None:
+        rows = known.constants.rows
+        entered = [row for row in step.constants.members if row not in rows]
+        if entered and len(rows) == 1:
+            return None  # its title shows the constants of the only member
+    title, states = known.title, step.states
+    operator = known.operator.widened(step.operator)  # another name may mean the same: it keeps the one it has
+    if operator != known.operator and known.constants is None:
+        title = title_of(operator, title)
+    written = [view.name for view in own.views if view.step == step.fingerprint]
+    if written and step.states:
+        before = _written_by(held, step)
+        if len(before) < FEW:
+            return None
+        title = called([min(before[0], *written)], len(before) + len(written))
+    if written and step.states:
+        states = tuple(replace(state, name=f"{state.role.value} {title}") for state in step.states)
+    else:
+        both = zip(step.states, known.states, strict=True)
+        states = tuple(replace(old, fields=state.fields) for state, old in both)
+    again = replace(step, title=title, operator=operator, states=states, constants=known.constants)
+    return _changed_step(again, again if again != known else None, entered)
+
+
+def _changed_step(step: Step, changed: Step | None, entered: Sequence[Row] | None = None) -> ChangedStep:
+    members = () if step.constants is None else step.constants.members
+    return ChangedStep(
+        step.fingerprint,
+        None if changed is None else replace(changed, constants=None),
+        () if step.constants is None else step.constants.types,
+        tuple(members if entered is None else entered),
+    )
+
+
+def _written_by(plan: MaintenancePlan, step: Step) -> Sequence[str]:
+    """The names of the views that a step writes, in their order."""
+    family = plan.family_of.get(step.fingerprint)
+    if family is not None:
+        return family.views
+    return [view.name for view in plan.views if view.step == step.fingerprint]
+
+
+def _joined_zones(held: MaintenancePlan, own: MaintenancePlan) -> tuple[Zone, ...] | None:
+    """The zones with the new steps: a step is where its inputs are, and where the same changes are read."""
+    known = held.by_fingerprint
+    zones = {number: list(zone.steps) for number, zone in enumerate(held.zones)}
+    described = dict(enumerate(held.zones))
+    place = {fingerprint: number for number, steps in zones.items() for fingerprint in steps}
+    readers = {
+        (one.step, one.key, held.zone_of[step.fingerprint].stage): place[step.fingerprint]
+        for step in held.steps
+        for one in step.inputs
+        if one.key is not None
+    }
+    for step in own.steps:
+        if step.fingerprint in known:
+            continue
+        stage = own.zone_of[step.fingerprint].stage
+        met = {place[one.step] for one in step.inputs if one.key is None}
+        sent = [(one.step, one.key, stage) for one in step.inputs if one.key is not None]
+        met |= {readers[one] for one in sent if one in readers}
+        if len(met) > 1:
+            return None
+        number = next(iter(met), len(zones))
+        if number not in zones:
+            zones[number], described[number] = [], Zone(number, stage, step.zone_key, ())
+        elif described[number].stage != stage:
+            return None
+        zones[number].append(step.fingerprint)
+        place[step.fingerprint] = number
+        readers |= dict.fromkeys(sent, number)
+    return _numbered(replace(described[number], steps=tuple(steps)) for number, steps in zones.items())
+
+
+def _numbered(zones: Iterable[Zone]) -> tuple[Zone, ...]:
+    ordered = sorted(zones, key=lambda zone: zone.stage)
+    return tuple(replace(zone, number=number) for number, zone in enumerate(ordered, start=1))
+
+
+# ------------------------------------------------------------------ views that go
+
+
+def without(held: MaintenancePlan, names: Collection[str]) -> PlanChange | None:
+    """What goes with views. What they alone had needed of a step that stays is still kept in it: nothing is built again
+    because a view went. None where the whole group has to be planned."""
+    gone_views = [held.view(name) for name in names]
+    left: dict[str, set[Row]] = {}
+    for view in gone_views:
+        left.setdefault(view.step, set()).add(view.constants)
+    consumers: dict[str, list[tuple[Step, int, int]]] = {}
+    for step in held.steps:
+        at = 0
+        for one in step.inputs:
+            constants = held.step(one.step).constants
+            width = len(constants.types) if constants else 0
+            consumers.setdefault(one.step, []).append((step, at, at + width))
+            at += width
+    kept: dict[str, Sequence[Row]] = {}
+    steps: list[ChangedStep] = []
+    gone: set[str] = set()
+    for step in reversed(held.steps):
+        leaving = set(left.get(step.fingerprint, ()))
+        for consumer, start, end in consumers.get(step.fingerprint, ()):
+            leaving |= {row[start:end] for row in left.get(consumer.fingerprint, ())}
+        if not leaving:
+            continue
+        leaving -= {view.constants for view in held.views if view.step == step.fingerprint and view.name not in names}
+        for consumer, start, end in consumers.get(step.fingerprint, ()):
+            if leaving and consumer.fingerprint not in gone:
+                leaving -= {row[start:end] for row in kept.get(consumer.fingerprint, _rows(consumer))}
+        left[step.fingerprint] = leaving
+        kept[step.fingerprint] = [row for row in _rows(step) if row not in leaving]
+        if not kept[step.fingerprint]:
+            gone.add(step.fingerprint)
+            continue
+        found = _step_without(held, step, leaving, names)
+        if found is None:
+            return None
+        steps.append(found)
+    zones = [replace(zone, steps=tuple(one for one in zone.steps if one not in gone)) for zone in held.zones]
+    return PlanChange(
+        left=tuple(sorted(names)),
+        steps=tuple(one for one in reversed(steps) if one.step is not None or one.left),
+        gone=tuple(step.fingerprint for step in held.steps if step.fingerprint in gone),
+        zones=_numbered(zone for zone in zones if zone.steps) if gone else None,
+    )
+
+
+def _rows(step: Step) -> Sequence[Row]:
+    return [()] if step.constants is None else step.constants.members
+
+
+def _step_without(held: MaintenancePlan, step: Step, leaving: set[Row], names: Collection[str]) -> ChangedStep | None:
+    written = _written_by(held, step)
+    staying = [name for name in written if name not in names]
+    if len(staying) == len(written) and not leaving:
+        return ChangedStep(step.fingerprint, None)
+    if len(staying) == len(written):
+        few = step.constants is not None and len(step.constants.members) - len(leaving) < FEW
+        return None if few else ChangedStep(step.fingerprint, None, left=tuple(sorted(leaving)))
+    if not step.states or not len(staying) > 0 or len(staying) < FEW:
+        return None
+    title = called(staying[:1], len(staying))
+    states = tuple(replace(state, name=f"{state.role.value} {title}") for state in step.states)
+    again = replace(step, title=title, states=states, constants=None)
+    types = () if step.constants is None else step.constants.types
+    return ChangedStep(step.fingerprint, again, types, left=tuple(sorted(leaving)))
+
+
+# ------------------------------------------------------------------ applied
+
+
+def changed(plan: MaintenancePlan, change: PlanChange) -> MaintenancePlan:
+    """The plan after a change."""
+    steps = dict(plan.by_fingerprint)
+    for fingerprint in change.gone:
+        del steps[fingerprint]
+    for one in change.steps:
+        steps[one.fingerprint] = _applied(one, steps.get(one.fingerprint))
+    uses = {use.name: use for use in plan.tables if use.step in steps} | {use.name: use for use in change.tables}
+    views, by_name = list(plan.views), dict(plan.by_name)
+    for name in change.left:
+        del views[bisect_left(views, name, key=_NAME)], by_name[name]
+    for view in change.entered:
+        insort(views, view, key=_NAME)
+        by_name[view.name] = view
+    families = _families(plan, change, steps)
+    found = MaintenancePlan(
+        tuple(sorted(uses.values(), key=_NAME)),
+        tuple(steps.values()),
+        plan.zones if change.zones is None else change.zones,
+        tuple(views),
+        families,
+        plan.before_images,
+    )
+    found.__dict__.update(by_fingerprint=steps, by_name=by_name)  # what would be computed of all views
+    return found
+
+
+def _applied(one: ChangedStep, known: Step | None) -> Step:
+    step = one.step or known
+    assert step is not None
+    before = None if known is None else known.constants
+    if before is None and not one.types:
+        return step
+    members = () if before is None else before.members
+    if one.left:
+        gone = frozenset(one.left)
+        members = tuple(row for row in members if row not in gone)
+    types = before.types if before is not None else one.types
+    return replace(step, constants=Constants(types, (*members, *one.entered)))
+
+
+def _families(plan: MaintenancePlan, change: PlanChange, steps: Mapping[str, Step]) -> tuple[Family, ...]:
+    """The families, with the views that have come and without those that have gone."""
+    touched: dict[str, list[str]] = {}
+    families = {family.step: family for family in (*plan.families, *change.families) if family.step in steps}
+    new = {family.step for family in change.families}
+    for name in change.left:
+        found = families.get(plan.view(name).step)
+        if found is not None:
+            names = touched.setdefault(found.step, list(found.views))
+            del names[bisect_left(names, name)]
+    for view in change.entered:
+        found = families.get(view.step)
+        if found is not None and view.step not in new:
+            insort(touched.setdefault(found.step, list(found.views)), view.name)
+    for step, names in touched.items():
+        what = families[step].title.removeprefix(f"family of {len(families[step].views)} ")
+        families[step] = Family(f"family of {len(names)} {what}", step, tuple(names))
+    return tuple(family for family in families.values() if len(family.views) > 1)
