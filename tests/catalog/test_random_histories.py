@@ -177,7 +177,7 @@ def contents(catalog: Catalog) -> list[object]:
         found.live_groups(),
         set(found.building()),
         [[derived.id for derived in found.dependents(id)] for id in ids],
-        [(one.id, found.indexes(one.id)) for one in (*found.tables(), *found.views())],
+        [found.indexes(id) for id in ids],
         [found.find(name.upper()) for name in found.names()],
     ]
 

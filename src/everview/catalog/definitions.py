@@ -248,6 +248,11 @@ class Definitions:
         """The views and indexes of a group that can be read."""
         return tuple(self._live.of(group).values())
 
+    def same_live(self, other: Definitions, group: str) -> bool:
+        """Whether nothing has changed about the views and indexes of a group that can be read, between these definitions
+        and others of the same catalog; False where that would have to be looked up one by one."""
+        return self._live.of(group) is other._live.of(group)
+
     def live_groups(self) -> list[str]:
         """The groups in which there are views or indexes that can be read, by name."""
         return sorted(self._live.keys())

@@ -7,10 +7,12 @@ keys, and a change as much as the one dictionary that it concerns.
 from __future__ import annotations
 
 from collections.abc import KeysView, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+_NOTHING: Mapping[int, Any] = {}
 
 
 class SharedDicts(Generic[K, V]):
@@ -31,7 +33,8 @@ class SharedDicts(Generic[K, V]):
         return self._dicts.keys()
 
     def of(self, key: K) -> Mapping[int, V]:
-        return self._dicts.get(key, {})
+        """The entries of a key. Of two copies they are the very same until one of them changes them."""
+        return self._dicts.get(key, _NOTHING)
 
     def put(self, key: K, id: int, value: V) -> None:
         self._owned(key)[id] = value

@@ -19,6 +19,7 @@ change of the catalog makes the views readable and forgets the build.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from everview.catalog import Catalog, Draft, IndexDefinition, Maintained, ViewDefinition, ViewStatus
 from everview.maintain.builds import Build
@@ -26,17 +27,22 @@ from everview.maintain.leaving import tables_left
 from everview.maintain.metrics import Metrics
 from everview.maintain.plans import GROUPS, Plans, left_document
 from everview.maintain.rebuilding import rebuild_document, rebuilt_states
-from everview.operators.bound import QUARANTINE, BoundPlan
-from everview.plan.maintenance import MaintenancePlan, Step, continued, restricted
+from everview.operators.bound import QUARANTINE, BoundChange, BoundPlan
+from everview.plan.maintenance import MaintenancePlan, PlanChange, Step, continued, restricted
 from everview.store.contract import StateTable, Store
 
 
-def joined_plan(plans: Plans, catalog: Catalog, build: Build, live: Sequence[Maintained]) -> BoundPlan:
-    """The target's plan with the views of the build, bound to the states of both."""
+def record_joined(plans: Plans, catalog: Catalog, build: Build, live: Sequence[Maintained]) -> str:
+    """Record the target's plan with the views of the build, bound to the states of both; returns its digest. Where the
+    views only add to the plan, what they add is recorded."""
     definitions = catalog.definitions()
     own = plans.load(build.plan)
     last = plans.last(build.target)
     views = build.views_of(definitions)
+    if last is not None and not build.replaces and len(views) == len(build.views):
+        change = plans.joining(last[1], own.plan)
+        if change is not None:
+            return plans.record_after(last[0], _bound_change(own, last[1], change, build.target))[0]
     whole = plans.planned(definitions, [*live, *views])
     if last is not None:
         whole = continued(whole, last[1].plan)
@@ -45,7 +51,13 @@ def joined_plan(plans: Plans, catalog: Catalog, build: Build, live: Sequence[Mai
         states = rebuilt_states(own, last[1])
     else:
         states = joined_states(own, last[1] if last is not None else None)
-    return plans.bound(whole, definitions, states, _refuse_new, build.target)
+    return plans.record(plans.bound(whole, definitions, states, _refuse_new, build.target))
+
+
+def _bound_change(own: BoundPlan, held: BoundPlan, change: PlanChange, target: str) -> BoundChange:
+    """What the views of a build add to the target's plan, bound to the states of both."""
+    states = {named: replace(table, group=target) for named, table in joined_states(own, held).items()}
+    return BoundChange.between(held, change, own.tables, states, held.planner)
 
 
 def adopt_views(store: Store, plans: Plans, catalog: Catalog, metrics: Metrics, build: Build) -> None:
@@ -62,10 +74,9 @@ def adopt_views(store: Store, plans: Plans, catalog: Catalog, metrics: Metrics, 
         kept = {table.id for table in bound.states.values()}
         draft.forget(table for table in catalog.discarded() if table.id in kept)
         draft.adopt(bound.states.values())
-        for one in draft.maintained():
+        moved = last is None or any(bound.states.get(named) != table for named, table in last[1].states.items())
+        for one in (*(draft.live(build.target) if moved else ()), *build.views_of(draft)):
             if one.group != build.target or one.name not in bound.plan.by_name:
-                continue
-            if one.status is ViewStatus.BUILDING and not build.builds(one):
                 continue
             tables = states.view(one.name)
             if one.status is ViewStatus.LIVE and one.state == tables:
@@ -77,7 +88,8 @@ def adopt_views(store: Store, plans: Plans, catalog: Catalog, metrics: Metrics, 
         draft.discard(tables_left(own, bound))
         if last is not None and last[0] != joined:
             draft.discard(tables_left(last[1], bound))
-            draft.puts[left_document(build.target, last[0])] = b""
+            if moved or not bound.plan.is_more_than(last[1].plan):
+                draft.puts[left_document(build.target, last[0])] = b""
         if own.plan.by_name.keys() - bound.plan.by_name.keys():  # dropped when they were about to join
             draft.puts[left_document(build.target, build.plan)] = b""
         draft.puts[GROUPS + build.target] = plans.group_document(build.target, joined, reached)
@@ -100,25 +112,35 @@ def own_part(
     """The part of a group's next plan that a build runs, and the tables of the group that it writes
     into: those whose records are distinguished by members, of which the group has none of the build's.
     Where the group has some of the members, or holds less of each, the build takes them all."""
-    known = {} if held is None else held.plan.by_fingerprint
     asked = set(names)
     while True:
         own = restricted(whole, sorted(asked))
-        shared: dict[str, StateTable] = {}
-        mixed: set[str] = set()
-        for step in own.steps:
-            before = known.get(step.fingerprint)
-            if before is None or held is None or before.constants is None or step.constants is None:
-                continue
-            mine, theirs = set(step.constants.members), set(before.constants.members)
-            same = [state.fields for state in step.states] == [state.fields for state in before.states]
-            if same and mine.isdisjoint(theirs):
-                shared |= {state.fingerprint: held.states[state.fingerprint] for state in step.states}
-            elif step.states and not (same and mine <= theirs) and not mine >= theirs:
-                mixed |= set(whole.users[step.fingerprint])
-        if mixed <= asked:
+        shared: dict[str, StateTable]
+        mixed: Sequence[Step]
+        shared, mixed = ({}, []) if held is None else shared_tables(own, held)
+        needed = {view for step in mixed for view in whole.users[step.fingerprint]}
+        if needed <= asked:
             return own, shared
-        asked |= mixed
+        asked |= needed
+
+
+def shared_tables(own: MaintenancePlan, held: BoundPlan) -> tuple[dict[str, StateTable], list[Step]]:
+    """The tables of a group that a build with this plan writes into; and the steps of which the group has some of the
+    build's members, or holds less of each."""
+    known = held.plan.by_fingerprint
+    shared: dict[str, StateTable] = {}
+    mixed: list[Step] = []
+    for step in own.steps:
+        before = known.get(step.fingerprint)
+        if before is None or before.constants is None or step.constants is None:
+            continue
+        mine, theirs = step.constants.rows, before.constants.rows
+        same = [state.fields for state in step.states] == [state.fields for state in before.states]
+        if same and mine.isdisjoint(theirs):
+            shared |= {state.fingerprint: held.states[state.fingerprint] for state in step.states}
+        elif step.states and not (same and mine <= theirs) and not mine >= theirs:
+            mixed.append(step)
+    return shared, mixed
 
 
 def joined_states(own: BoundPlan, last: BoundPlan | None) -> dict[str, StateTable]:
@@ -143,7 +165,7 @@ def _is_replaced(mine: Step, theirs: Step) -> bool:
         return True
     if mine.constants is None or theirs.constants is None:
         return False
-    return not set(mine.constants.members) <= set(theirs.constants.members)
+    return not mine.constants.rows <= theirs.constants.rows
 
 
 class StatesOf:

@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from everview.catalog import Catalog, Draft, GroupKind, Maintained, ViewStatus
 from everview.change.frontier import Frontier
 from everview.errors import ConflictError, EpochError
-from everview.maintain.adoption import adopt_views, joined_plan, own_part
+from everview.maintain.adoption import adopt_views, own_part, record_joined, shared_tables
 from everview.maintain.builds import Build, BuildPhase, builds_of
 from everview.maintain.epochs import Epochs
 from everview.maintain.leaving import drop_members
@@ -123,8 +123,11 @@ class Builder:
         rebuilt first; the new ones wait for them."""
         last = self.plans.last(target)
         held = last[1] if last else None
-        whole = self._whole(target, views, held)
         replaces = all(one.status is ViewStatus.LIVE for one in views)
+        small = None if held is None or replaces else self._small_part(views, held)
+        if small is not None:
+            return self._started(target, views, *small)
+        whole = self._whole(target, views, held)
         outgrown = [] if held is None or replaces else _outgrown(whole, held, self._live(target))
         if outgrown:
             old, new = ({(one.id, one.name) for one in some} for some in (outgrown, views))
@@ -139,6 +142,29 @@ class Builder:
             views = [one for one in self._live(target) if one.name in rebuilt]
         else:
             own, shared = own_part(whole, names, held)
+        return self._started(target, views, own, shared, replaces=replaces)
+
+    def _small_part(
+        self, views: Sequence[Maintained], held: BoundPlan
+    ) -> tuple[MaintenancePlan, dict[str, StateTable]] | None:
+        """What a build of new views runs where they only add to the group's plan, and need none of its other views
+        with them: their own plan."""
+        own = continued(self.plans.planned(self.catalog.definitions(), views), held.plan)
+        if self.plans.joining(held, own) is None:
+            return None
+        shared, mixed = shared_tables(own, held)
+        return None if mixed else (own, shared)
+
+    def _started(
+        self,
+        target: str,
+        views: Sequence[Maintained],
+        own: MaintenancePlan,
+        shared: dict[str, StateTable],
+        *,
+        replaces: bool = False,
+    ) -> Build:
+        """Record a build that runs this plan, with these tables of the group."""
 
         def work(draft: Draft) -> Build:
             group = draft.fresh_group(GroupKind.BUILDING).name
@@ -148,6 +174,7 @@ class Builder:
             first = Chunk(min(bound.tables, default=None))
             build = Build(group, target, versions, digest, BuildPhase.LOADING, first, base=0, replaces=replaces)
             draft.puts |= {**document, build.name: build.document()}
+            self.epochs.metrics.allot(draft, group)
             return build
 
         return self.catalog.change(work)
@@ -269,7 +296,7 @@ class Builder:
         base = self._meeting_epoch(build)
         if base is None:
             return build
-        joined = self.plans.record(joined_plan(self.plans, self.catalog, build, self._live(build.target)))
+        joined = record_joined(self.plans, self.catalog, build, self._live(build.target))
         return self._recorded(replace(build, phase=BuildPhase.JOINING, joined=joined, base=base))
 
     def _catch_up_both(self, build: Build, deadline: float | None) -> None:

@@ -122,7 +122,8 @@ class Epochs:
         task, started = EpochTask.from_bytes(begun.plan), time.perf_counter()
         try:
             taken = self.metrics.taken(begun)
-            outcome = (executor or self.executor).work(begun, task, snapshot)
+            nothing = Outcome({}, {})
+            outcome = nothing if task.is_empty else (executor or self.executor).work(begun, task, snapshot)
             done = self._commit(begun, task, replace(outcome, taken=taken))
         except Exception:
             reached = self.store.views.committed(begun.group)
@@ -181,7 +182,7 @@ def begin_next(
     if store.views.begun(group) is not None:
         return streamed(store, group)
     base = store.views.committed(group).epoch
-    if plans.joining(group):
+    if plans.is_joined(group):
         return None
     last = plans.last(group)
     if last is None:

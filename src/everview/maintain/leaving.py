@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from everview.operators.bound import QUARANTINE, BoundPlan
-from everview.operators.members import Members, members_of
+from everview.operators.members import tags_gone
 from everview.operators.quarantine_records import gone_prefixes
 from everview.plan.maintenance import Shape, Step
 from everview.store.contract import StateTable, Store
@@ -29,10 +29,7 @@ def drop_gone(store: Store, last: BoundPlan, now: BoundPlan | None, kept: Collec
         for prefix in gone_prefixes(last.plan, now.plan):
             store.views.drop(quarantine, prefix)
     for step in last.plan.steps:
-        after = known.get(step.fingerprint)
-        mine = members_of(step, last.plan)
-        left = members_of(after, now.plan) if after is not None and now is not None else None
-        tags = _tags(mine) - _tags(left)
+        tags = tags_gone(step, known.get(step.fingerprint))
         if tags and any(last.states[state.fingerprint].id in stay for state in step.states):
             drop_members(store, last, step, sorted(tags))
 
@@ -49,7 +46,3 @@ def tables_left(last: BoundPlan, now: BoundPlan | None) -> list[StateTable]:
     """The tables that only the last plan names."""
     stay = set() if now is None else {table.id for table in now.states.values()}
     return [table for table in last.states.values() if table.id not in stay]
-
-
-def _tags(members: Members | None) -> set[bytes]:
-    return set() if members is None else set(members.tags.to_pylist())

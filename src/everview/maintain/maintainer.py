@@ -26,8 +26,8 @@ from everview.maintain.rounds import Rounds
 from everview.maintain.tasks import EpochTask
 from everview.maintain.trimming import Trimmer
 from everview.maintain.unfinished import finish_begun, standing
-from everview.operators.bound import BoundPlan
-from everview.plan.maintenance import continued, restricted
+from everview.operators.bound import BoundChange, BoundPlan
+from everview.plan.maintenance import continued, restricted, without
 from everview.store.contract import StateTable, Store, Table
 
 LEASE = "maintenance"
@@ -54,7 +54,7 @@ class Maintainer:
         self.epochs = Epochs(store, catalog, self.plans, self.executor, self.executor.sizes)
         self.builder = Builder(store, catalog, self.plans, self.epochs, chunk)
         self.trimmer = Trimmer(store, catalog)
-        self._planned: dict[str, tuple[int, str]] = {}
+        self._planned: dict[str, tuple[Definitions, str]] = {}
         self._settled = -1
         """The counter of all documents when there was nothing to build or to clean up."""
 
@@ -164,13 +164,14 @@ class Maintainer:
         """The group's plan as its views are defined now. Called between two epochs."""
         definitions = self.catalog.definitions()
         kept = self._planned.get(group)
-        if kept is not None and kept[0] == definitions.version:
+        if kept is not None and kept[0] is definitions:
             return kept[1]
-        digest = self._replanned(group, definitions)
-        self._planned[group] = (definitions.version, digest)  # what was defined meanwhile is for the next call
+        digest = self._replanned(group, definitions, None if kept is None else kept[0])
+        self._planned[group] = (definitions, digest)  # what was defined meanwhile is for the next call
         return digest
 
-    def _replanned(self, group: str, definitions: Definitions) -> str:
+    def _replanned(self, group: str, definitions: Definitions, before: Definitions | None) -> str:
+        """``before``: the definitions when the group's plan was as they said."""
         last = self.plans.last(group)
         if last is None:
             return ""
@@ -179,25 +180,31 @@ class Maintainer:
         if not live:
             self._leave(group, digest, bound)
             return ""
-        if {one.name for one in live} == bound.plan.by_name.keys():
-            again = self.plans.as_defined(bound, definitions)
+        same = before is not None and definitions.same_live(before, group)
+        names = bound.plan.by_name.keys() if same else {one.name for one in live}
+        again = self.plans.as_defined(bound, definitions)
+        if names == bound.plan.by_name.keys():
             if again is bound:
                 return digest
+            after = self.plans.record(again)
+        elif names < bound.plan.by_name.keys() and (change := without(bound.plan, bound.plan.by_name.keys() - names)):
+            whole = BoundChange.between(bound, change, again.tables, {}, bound.planner)
+            after, again = self.plans.record_after(digest, whole)
         else:
             plan = continued(self.plans.planned(definitions, live), bound.plan)
             if any(state.fingerprint not in bound.states for step in plan.steps for state in step.states):
                 plan = restricted(bound.plan, [one.name for one in live])  # another version has planned them
             again = self.plans.bound(plan, definitions, bound.states, _refuse, group)
-        before, digest = digest, self.plans.record(again)
+            after = self.plans.record(again)
 
         def work(draft: Draft) -> None:
             draft.discard(tables_left(bound, again))
-            draft.puts[GROUPS + group] = self.plans.group_document(group, digest)
-            draft.puts[left_document(group, before)] = b""
+            draft.puts[GROUPS + group] = self.plans.group_document(group, after)
+            draft.puts[left_document(group, digest)] = b""
 
         self.catalog.change(work)
         self.retire(group)
-        return digest
+        return after
 
     def _leave(self, group: str, digest: str, bound: BoundPlan) -> None:
         """Forget the plan of a group that has no views."""

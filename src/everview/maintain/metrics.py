@@ -86,7 +86,8 @@ class Metrics:
         sums_key, slot = self._key(b"t"), self._slot(self._epochs.get(begun.group, 0))
         known = [views.get(table, key, begun.epoch - 1) for key in (sums_key, slot)]
         sums = EpochSums.from_bytes(known[0])
-        changed = outcome.tally.updates.by_view(self.plans.load(task.plan).views)
+        updates = outcome.tally.updates
+        changed = updates.by_view(self.plans.load(task.plan).views) if updates else {}
         figures, usual = self._figures(begun, task, outcome, timing, sums.totals, changed)
         held = (
             sums.views if task.adopted is None else sums.views.adopted(self._of_build(task.adopted.group), begun.epoch)
@@ -100,8 +101,12 @@ class Metrics:
         views.write(table, begun.epoch, Puts(pa.array([sums_key, slot], BINARY), values, previous))
 
     def _pruned(self, held: ViewSums, task: EpochTask) -> ViewSums:
-        """Without views that are in the plan no more."""
-        return held if held.plan == task.plan else held.of(self.plans.load(task.plan).plan.by_name, task.plan)
+        """Without views that are in the plan no more. As long as there are not more than the plan has views, they stay:
+        to look for them takes as long as there are views."""
+        if held.plan == task.plan:
+            return held
+        names = self.plans.load(task.plan).plan.by_name
+        return held.of(names, task.plan) if len(held.rows) > len(names) else ViewSums(held.rows, task.plan)
 
     def _figures(
         self,
@@ -171,13 +176,17 @@ class Metrics:
         found = self.store.metadata.documents(FIGURES + group)[1].get(FIGURES + group)
         return None if found is None else StateTable(json.loads(found), "figures", group)
 
+    def allot(self, draft: Draft, group: str) -> None:
+        """A table for the figures of a group."""
+        table = draft.number_state(StateTable(0, "figures", group))
+        draft.puts[FIGURES + group] = json.dumps(table.id).encode()
+
     def _allotted(self, group: str) -> StateTable | None:
-        """A table for the figures of a group, unless the group has gone meanwhile."""
+        """A table for the figures of a group that has none, unless the group has gone meanwhile."""
 
         def work(draft: Draft) -> None:
             if self.table(group) is None and self._is_there(group):
-                table = draft.number_state(StateTable(0, "figures", group))
-                draft.puts[FIGURES + group] = json.dumps(table.id).encode()
+                self.allot(draft, group)
 
         self.catalog.change(work)
         return self.table(group)

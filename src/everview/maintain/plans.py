@@ -10,26 +10,37 @@ attempt of an epoch, in whatever process, reads the very plan that it was begun 
 
     maintenance/group/<group>     the digests of the group's last plans, each with the epoch from which
                                   on its tables hold the views: for snapshots that are older than a plan
-    maintenance/plan/<digest>     a bound plan, compressed
+    maintenance/plan/<digest>     a bound plan, compressed: as a whole, or what it changes in another one
     maintenance/left/<group>/<digest>
                                   a plan that the group has left, and of which something may be stored
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
+from everview import __version__
 from everview.catalog import Catalog, Definitions, IndexDefinition, Maintained, ViewDefinition
 from everview.catalog.compiling import compiled_index, compiled_view
 from everview.errors import ConflictError, DamagedEntryError
+from everview.maintain.recorded_plans import RecordedPlan, plan_before
 from everview.maintain.rounds import Rounds
-from everview.operators.bound import QUARANTINE, BoundPlan
-from everview.plan.maintenance import MaintenancePlan, ViewInput, plan_group, restricted
+from everview.operators.bound import QUARANTINE, BoundChange, BoundPlan
+from everview.plan import rules
+from everview.plan.maintenance import (
+    MaintenancePlan,
+    PlanChange,
+    ViewInput,
+    continued,
+    joined,
+    plan_group,
+    restricted,
+)
+from everview.plan.maintenance.model import FORMAT
 from everview.store.contract import StateTable, Store, Table
 
 GROUPS = "maintenance/group/"
@@ -38,14 +49,12 @@ BUILDS = "maintenance/build/"
 LEFT = "maintenance/left/"
 PAUSES = "maintenance/pause/"
 
-DIGEST = 16
-"""Bytes of a plan's digest."""
 KEPT = 16
 """Plans that a process keeps decoded."""
+CHANGES = 64
+"""So many changes are recorded one after another, then a whole plan."""
 REMEMBERED = 8
 """Plans of a group that snapshots can still be read with."""
-
-_decoded: OrderedDict[str, BoundPlan] = OrderedDict()
 
 
 class Plans:
@@ -122,7 +131,12 @@ class Plans:
                 known = states.get(named)
                 found[named] = number(StateTable(0, named, group)) if known is None else replace(known, group=group)
         tables = {use.name: definitions.table(use.name) for use in plan.tables}
-        return BoundPlan(plan, tables, found)
+        return BoundPlan(plan, tables, found, planner=planner())
+
+    def joining(self, held: BoundPlan, own: MaintenancePlan) -> PlanChange | None:
+        """What views add to the plan of a group, of whose steps they have a plan of their own; None where the whole
+        group has to be planned: also where another version of Everview has planned it."""
+        return joined(held.plan, continued(own, held.plan)) if held.planner == planner() else None
 
     def as_defined(self, bound: BoundPlan, definitions: Definitions) -> BoundPlan:
         """The plan with the schemas that its tables have now; the very same where none has changed."""
@@ -141,12 +155,11 @@ class Plans:
     # -------------------------------------------------------------- recording
 
     def document(self, bound: BoundPlan) -> tuple[str, dict[str, bytes]]:
-        """A plan's digest, and the document that records it."""
-        plain = replace(bound, first=frozenset())
-        content = plain.to_bytes()
-        digest = hashlib.blake2b(content, digest_size=DIGEST).hexdigest()
-        _remember(digest, plain)
-        return digest, {PLANS + digest: zlib.compress(content, 1)}
+        """A plan's digest, and the document that records it as a whole."""
+        plain = replace(bound, first=frozenset()) if bound.first else bound
+        recorded = RecordedPlan("", 0, plain.to_bytes())
+        _remember(recorded.digest, plain, 0)
+        return recorded.digest, {PLANS + recorded.digest: recorded.to_bytes()}
 
     def record(self, bound: BoundPlan) -> str:
         """Record a plan; returns its digest. May be repeated."""
@@ -154,18 +167,46 @@ class Plans:
         commit(self.store, lambda _: (document, ()))
         return digest
 
+    def record_after(self, before: str, change: BoundChange) -> tuple[str, BoundPlan]:
+        """Record the plan that a change makes of another one: as that change, and now and then as a whole, so that
+        whoever reads it has few changes to make."""
+        known = self._known(before)
+        bound, changes = known.plan.after(change), known.changes + 1
+        if changes > CHANGES:
+            return self.record(bound), bound
+        recorded = RecordedPlan(before, changes, change.to_bytes())
+        _remember(recorded.digest, bound, changes)
+        commit(self.store, lambda _: ({PLANS + recorded.digest: recorded.to_bytes()}, ()))
+        return recorded.digest, bound
+
     def load(self, digest: str, *, first: bool = False) -> BoundPlan:
         """A recorded plan; ``first``: of which no step has kept anything yet."""
-        found = _decoded.get(digest)
-        if found is None:
-            recorded = self.store.metadata.documents(PLANS + digest)[1].get(PLANS + digest)
-            if recorded is None:
-                raise DamagedEntryError(
-                    f"plan {digest} is not recorded", hint="restore the store from a backup, or rebuild the views"
-                )
-            found = _decode(digest, recorded)
-            _remember(digest, found)
+        found = self._known(digest).plan
         return replace(found, first=frozenset(found.plan.by_fingerprint)) if first else found
+
+    def _known(self, digest: str) -> _Known:
+        """The plan, from the last one before it that is known or recorded as a whole, by the changes since then."""
+        changes: list[RecordedPlan] = []
+        before = digest
+        while (found := _decoded.get(before)) is None:
+            recorded = self._recorded(before)
+            if not recorded.before:
+                found = _remember(before, recorded.whole(), 0)
+                break
+            changes.append(recorded)
+            before = recorded.before
+        plan = found.plan
+        for change in reversed(changes):
+            plan = change.after(plan)
+        return _remember(digest, plan, changes[0].changes) if changes else found
+
+    def _recorded(self, digest: str) -> RecordedPlan:
+        document = self.store.metadata.documents(PLANS + digest)[1].get(PLANS + digest)
+        if document is None:
+            raise DamagedEntryError(
+                f"plan {digest} is not recorded", hint="restore the store from a backup, or rebuild the views"
+            )
+        return RecordedPlan.from_bytes(digest, document)
 
     def last(self, group: str) -> tuple[str, BoundPlan] | None:
         """The group's last plan."""
@@ -206,7 +247,7 @@ class Plans:
         found = [name.removeprefix(GROUPS) for name in self.store.metadata.documents(GROUPS)[1]]
         return sorted({*found, *left})
 
-    def joining(self, group: str) -> bool:
+    def is_joined(self, group: str) -> bool:
         """Whether views are about to become the group's own: its next epoch is theirs."""
         if PAUSES + group in self.store.metadata.documents(PAUSES)[1]:
             return True
@@ -243,6 +284,10 @@ class Plans:
         known = {digest for group in self.groups() for digest, _ in self._history(group)}.union(kept)
         known |= {name.rpartition("/")[2] for name in self.store.metadata.documents(LEFT)[1]}
         _, found = self.store.metadata.documents(PLANS)
+        before = {name.removeprefix(PLANS): plan_before(document) for name, document in found.items()}
+        for digest in list(known):
+            while (digest := before.get(digest, "")) and digest not in known:
+                known.add(digest)
         stale = [name for name in found if name.removeprefix(PLANS) not in known]
         if stale:
             commit(self.store, lambda _: ({}, stale))
@@ -250,6 +295,11 @@ class Plans:
 
 def _meaning(one: Maintained) -> object:
     return one.id, one.name, one.sql if isinstance(one, ViewDefinition) else one.columns
+
+
+def planner() -> str:
+    """What plans views: another version of Everview, with other rules, may plan them otherwise."""
+    return "/".join((__version__, str(FORMAT), *(rule.__name__ for rule in rules.RULES)))
 
 
 def left_document(group: str, digest: str) -> str:
@@ -271,23 +321,22 @@ def commit(store: Store, changes: Callable[[int], tuple[Mapping[str, bytes], Col
             continue
 
 
-def _decode(digest: str, recorded: bytes) -> BoundPlan:
-    """The plan, if its bytes have this digest."""
-    try:
-        content = zlib.decompress(recorded)
-        if hashlib.blake2b(content, digest_size=DIGEST).hexdigest() != digest:
-            raise ValueError("its bytes are others than those that were recorded")
-        return BoundPlan.from_bytes(content)
-    except Exception as error:  # bytes of anything may fail in any way
-        raise DamagedEntryError(
-            f"plan {digest} cannot be read",
-            detail=f"{type(error).__name__}: {error}",
-            hint="restore the store from a backup, or rebuild the views",
-        ) from error
+@dataclass(frozen=True)
+class _Known:
+    """A plan that is decoded."""
+
+    plan: BoundPlan
+    changes: int
+    """How many changes it is recorded away from a whole plan."""
 
 
-def _remember(digest: str, bound: BoundPlan) -> None:
-    _decoded[digest] = bound
-    _decoded.move_to_end(digest)
-    while len(_decoded) > KEPT:
-        _decoded.popitem(last=False)
+_decoded: OrderedDict[str, _Known] = OrderedDict()
+
+
+def _remember(digest: str, bound: BoundPlan, changes: int) -> _Known:
+    found = _decoded[digest] = _Known(bound, changes)
+    with suppress(KeyError):  # another thread may have forgotten it already
+        _decoded.move_to_end(digest)
+        while len(_decoded) > KEPT:
+            _decoded.popitem(last=False)
+    return found

@@ -83,6 +83,12 @@ class EpochTask:
         return self.chunk is None or self.chunk.reads_log
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it takes in nothing, and nothing follows from there being nothing: the group gets another plan,
+        or its older epochs are refused."""
+        return self.chunk == Chunk(None) and not self.first
+
+    @property
     def pieces(self) -> int:
         """How many pieces of a table's rows it takes in."""
         return 0 if self.chunk is None or self.chunk.table is None else self.chunk.pieces

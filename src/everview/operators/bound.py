@@ -18,7 +18,8 @@ from typing import Any
 from everview.change.schema import Schema
 from everview.errors import DefinitionError
 from everview.operators.members import Members, members_of
-from everview.plan.maintenance import MaintenancePlan, PlannedView, Step
+from everview.plan.maintenance import MaintenancePlan, PlanChange, PlannedView, Step, changed
+from everview.plan.maintenance.recorded import decoded, encoded
 from everview.store.contract import StateTable, Table
 
 QUARANTINE = "quarantine"
@@ -44,6 +45,8 @@ class BoundPlan:
     """Of every state of every step, and of the quarantine."""
     first: frozenset[str] = field(default=frozenset())
     """Steps that have kept nothing yet: what is there without any change is theirs to emit now."""
+    planner: str = ""
+    """What has planned it: by another one its views may be planned otherwise."""
 
     def __post_init__(self) -> None:
         missing = [use.name for use in self.plan.tables if use.name not in self.tables]
@@ -124,14 +127,28 @@ class BoundPlan:
     def state_table(self, step: Step) -> StateTable:
         return self.states[step.states[0].fingerprint]
 
+    def after(self, change: BoundChange) -> BoundPlan:
+        """The plan after a change."""
+        plan = changed(self.plan, change.plan)
+        tables = {**self.tables, **change.tables}
+        states = {**self.states, **change.states}
+        wanted = [QUARANTINE, *(state.fingerprint for step in plan.steps for state in step.states)]
+        return BoundPlan(
+            plan,
+            {use.name: tables[use.name] for use in plan.tables},
+            {named: states[named] for named in wanted},
+            planner=change.planner,
+        )
+
     # -------------------------------------------------------------- recorded with an epoch
 
     def to_bytes(self) -> bytes:
         recorded: dict[str, Any] = {
             "plan": self.plan.to_json(),
-            "tables": [[table.id, table.name, table.schema.to_json()] for table in self.tables.values()],
-            "states": {named: [table.id, table.name, table.group] for named, table in self.states.items()},
+            "tables": _tables_to_json(self.tables),
+            "states": _states_to_json(self.states),
             "first": sorted(self.first),
+            "planner": self.planner,
         }
         return json.dumps(recorded, separators=(",", ":")).encode()
 
@@ -140,7 +157,67 @@ class BoundPlan:
         found = json.loads(recorded)
         return BoundPlan(
             MaintenancePlan.from_json(found["plan"]),
-            {name: Table(id, name, Schema.from_json(schema)) for id, name, schema in found["tables"]},
-            {named: StateTable(*fields) for named, fields in found["states"].items()},
+            _tables_from_json(found["tables"]),
+            _states_from_json(found["states"]),
             frozenset(found["first"]),
+            found.get("planner", ""),
         )
+
+
+@dataclass(frozen=True)
+class BoundChange:
+    """From one bound plan of a group to the next."""
+
+    plan: PlanChange
+    tables: Mapping[str, Table]
+    """New, or with other schemas."""
+    states: Mapping[str, StateTable]
+    """New, or in other tables."""
+    planner: str
+
+    @staticmethod
+    def between(
+        before: BoundPlan, plan: PlanChange, tables: Mapping[str, Table], states: Mapping[str, StateTable], planner: str
+    ) -> BoundChange:
+        """The change to a plan with these tables and states."""
+        return BoundChange(
+            plan,
+            {name: table for name, table in tables.items() if before.tables.get(name) != table},
+            {named: table for named, table in states.items() if before.states.get(named) != table},
+            planner,
+        )
+
+    def to_bytes(self) -> bytes:
+        recorded: dict[str, Any] = {
+            "change": encoded(self.plan),
+            "tables": _tables_to_json(self.tables),
+            "states": _states_to_json(self.states),
+            "planner": self.planner,
+        }
+        return json.dumps(recorded, separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_bytes(recorded: bytes) -> BoundChange:
+        found = json.loads(recorded)
+        return BoundChange(
+            decoded(PlanChange, found["change"]),
+            _tables_from_json(found["tables"]),
+            _states_from_json(found["states"]),
+            found["planner"],
+        )
+
+
+def _tables_to_json(tables: Mapping[str, Table]) -> list[object]:
+    return [[table.id, table.name, table.schema.to_json()] for table in tables.values()]
+
+
+def _tables_from_json(recorded: Any) -> dict[str, Table]:
+    return {name: Table(id, name, Schema.from_json(schema)) for id, name, schema in recorded}
+
+
+def _states_to_json(states: Mapping[str, StateTable]) -> dict[str, object]:
+    return {named: [table.id, table.name, table.group] for named, table in states.items()}
+
+
+def _states_from_json(recorded: Any) -> dict[str, StateTable]:
+    return {named: StateTable(*fields) for named, fields in recorded.items()}

@@ -116,6 +116,14 @@ def tags_of(step: Step) -> list[bytes]:
     return [_tag(step.fingerprint, row) for row in rows]
 
 
+def tags_gone(step: Step, now: Step | None) -> set[bytes]:
+    """The tags of a step's members that it has not any more."""
+    if step.constants is None:
+        return set()
+    left = frozenset() if now is None or now.constants is None else now.constants.rows
+    return {_tag(step.fingerprint, row) for row in step.constants.rows - left}
+
+
 @functools.lru_cache(1 << 18)
 def _tag(fingerprint: str, constants: tuple[str, ...]) -> bytes:
     return bytes.fromhex(member_fingerprint(fingerprint, constants))[:TAG]

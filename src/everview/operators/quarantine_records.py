@@ -32,7 +32,7 @@ import pyarrow as pa
 from everview.change.entries import WEIGHT
 from everview.change.frontier import Frontier
 from everview.operators.evaluation import readable
-from everview.operators.members import MEMBER, TAG, tags_of
+from everview.operators.members import MEMBER, TAG, tags_gone, tags_of
 from everview.plan.maintenance import MaintenancePlan, Step, restricted
 from everview.store.contract import Deletes, Puts, Records, StateTable
 from everview.store.encoding.ragged import BINARY
@@ -168,7 +168,7 @@ def gone_prefixes(last: MaintenancePlan, now: MaintenancePlan) -> list[bytes]:
         if after is None:
             found.append(prefix_of(step, b""))
             continue
-        gone[step.fingerprint] = set(tags_of(step)) - set(tags_of(after))
+        gone[step.fingerprint] = tags_gone(step, after)
         lost = gone[step.fingerprint].union(*(gone[one.step] for one in step.inputs))
         found += [prefix_of(step, tag) for tag in sorted(lost)]
     return found

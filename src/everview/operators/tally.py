@@ -34,6 +34,10 @@ class Updates:
     def __init__(self) -> None:
         self._counts: dict[str, _Counts] = {}
 
+    def __bool__(self) -> bool:
+        """Whether any row came, changed or went."""
+        return any(counts.any() for counts in self._counts.values())
+
     def add(
         self, step: Step, inserted: _Mask, updated: _Mask, deleted: _Mask, members: tuple[_Numbers, _Numbers] | None
     ) -> None:

@@ -294,7 +294,8 @@ def changed(plan: MaintenancePlan, change: PlanChange) -> MaintenancePlan:
     views, by_name = list(plan.views), dict(plan.by_name)
     for name in change.left:
         del views[bisect_left(views, name, key=_NAME)], by_name[name]
-    for view in change.entered:
+    for entered in change.entered:
+        view = _like_others(entered, plan)
         insort(views, view, key=_NAME)
         by_name[view.name] = view
     families = _families(plan, change, steps)
@@ -308,6 +309,17 @@ def changed(plan: MaintenancePlan, change: PlanChange) -> MaintenancePlan:
     )
     found.__dict__.update(by_fingerprint=steps, by_name=by_name)  # what would be computed of all views
     return found
+
+
+def _like_others(view: PlannedView, plan: MaintenancePlan) -> PlannedView:
+    """A view with the very columns of the others of its family: they are recorded once."""
+    family = plan.family_of.get(view.step)
+    if family is None:
+        return view
+    other = plan.view(family.views[0])
+    if (view.key, view.columns, view.order) != (other.key, other.columns, other.order):
+        return view
+    return replace(other, name=view.name, constants=view.constants)
 
 
 def _applied(one: ChangedStep, known: Step | None) -> Step:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -36,8 +36,10 @@ from everview.plan.maintenance.operator_base import Operator
 from everview.plan.maintenance.operator_definitions import AnyOperator
 from everview.plan.maintenance.recorded import decoded, encoded
 
-FORMAT = 2
-"""Of the recorded plan. Plans are stored with epochs; one of another format is refused."""
+FORMAT = 3
+"""Of the recorded plan. Plans are stored with epochs; one of an unknown format is refused."""
+VIEWS_ONE_BY_ONE = 2
+"""The format in which each view was recorded by itself."""
 
 OperatorKind = TypeVar("OperatorKind", bound=Operator)
 
@@ -266,6 +268,13 @@ class MaintenancePlan:
     def zone_of(self) -> dict[str, Zone]:
         return {step: zone for zone in self.zones for step in zone.steps}
 
+    def is_more_than(self, other: MaintenancePlan) -> bool:
+        """Whether every step of another plan, with every member, is also one of this."""
+        return all(
+            step.fingerprint in self.by_fingerprint and _has_members(self.step(step.fingerprint), step)
+            for step in other.steps
+        )
+
     @property
     def shuffles(self) -> int:
         """How often an epoch redistributes changes, whatever the number of views."""
@@ -304,16 +313,43 @@ class MaintenancePlan:
         return {fingerprint: tuple(sorted(names)) for fingerprint, names in found.items()}
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as plain values, for :mod:`json`."""
-        return {"format": FORMAT, **encoded(self)}
+        """The plan as plain values, for :mod:`json`. Views that differ only in constants have the rest of them once."""
+        alike: dict[tuple[object, ...], list[PlannedView]] = {}
+        for view in self.views:
+            alike.setdefault((view.step, id(view.key), id(view.columns), id(view.order)), []).append(view)
+        views = [
+            {**encoded(replace(found[0], name="", constants=())), "members": [(v.name, *v.constants) for v in found]}
+            for found in alike.values()
+        ]
+        return {"format": FORMAT, **encoded(replace(self, views=())), "views": views}
 
     @staticmethod
     def from_json(recorded: Mapping[str, Any]) -> MaintenancePlan:
-        if recorded.get("format") != FORMAT:
+        if recorded.get("format") not in (FORMAT, VIEWS_ONE_BY_ONE):
             raise DefinitionError(
                 f"a plan of format {recorded.get('format')} cannot be read",
                 hint=f"this version reads format {FORMAT}; use the version that wrote it, or define the views again",
             )
-        found = decoded(MaintenancePlan, {name: value for name, value in recorded.items() if name != "format"})
-        assert isinstance(found, MaintenancePlan)
-        return found
+        plain = {name: value for name, value in recorded.items() if name != "format"}
+        if recorded["format"] == VIEWS_ONE_BY_ONE:
+            return _decoded(plain)
+        views = [view for kind in plain.pop("views") for view in _views_alike(kind)]
+        return replace(_decoded({**plain, "views": ()}), views=tuple(sorted(views, key=lambda view: view.name)))
+
+
+def _has_members(step: Step, other: Step) -> bool:
+    if step.constants is None or other.constants is None:
+        return step.constants is other.constants
+    return step.constants is other.constants or other.constants.rows <= step.constants.rows
+
+
+def _decoded(plain: Mapping[str, Any]) -> MaintenancePlan:
+    found = decoded(MaintenancePlan, plain)
+    assert isinstance(found, MaintenancePlan)
+    return found
+
+
+def _views_alike(recorded: Mapping[str, Any]) -> list[PlannedView]:
+    """Views that differ only in constants."""
+    one = decoded(PlannedView, {name: value for name, value in recorded.items() if name != "members"})
+    return [replace(one, name=name, constants=tuple(constants)) for name, *constants in recorded["members"]]

@@ -12,6 +12,7 @@ import enum
 import types
 import typing
 from functools import cache
+from itertools import chain
 from typing import Any, ClassVar
 
 from everview.change.types import Type, parse_type
@@ -50,8 +51,14 @@ def _fresh(value: Any, known: dict[int, Any]) -> Any:
     if isinstance(value, Type):
         return str(value)
     if isinstance(value, tuple):
-        return [_encoded(item, known) for item in value]
+        return value if _is_text(value) else [_encoded(item, known) for item in value]
     return value
+
+
+def _is_text(value: tuple[Any, ...]) -> bool:
+    """Whether it holds texts, or tuples of texts: names and constants, of which there may be many thousands."""
+    kinds = set(map(type, value))
+    return kinds == {str} or (kinds == {tuple} and set(map(type, chain.from_iterable(value))) == {str})
 
 
 def decoded(hint: Any, value: Any) -> Any:
@@ -61,6 +68,10 @@ def decoded(hint: Any, value: Any) -> Any:
         return None if value is None else decoded(_chosen(hint, value), value)
     if origin is tuple:
         item = typing.get_args(hint)[0]
+        if item is str:
+            return tuple(value)
+        if item == tuple[str, ...]:
+            return tuple(map(tuple, value))
         return tuple(decoded(item, found) for found in value)
     if hint is Type:
         return _type(value)
