@@ -249,8 +249,8 @@ class Definitions:
         return tuple(self._live.of(group).values())
 
     def same_live(self, other: Definitions, group: str) -> bool:
-        """Whether nothing has changed about the views and indexes of a group that can be read, between these definitions
-        and others of the same catalog; False where that would have to be looked up one by one."""
+        """Whether nothing has changed about what can be read of a group, between these definitions and others of the
+        same catalog; False where that would have to be looked up one by one."""
         return self._live.of(group) is other._live.of(group)
 
     def live_groups(self) -> list[str]:
