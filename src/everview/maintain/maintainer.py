@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 
 from everview.catalog import Catalog, Definitions, Draft, GroupKind, Maintained, ViewStatus
 from everview.change.frontier import Frontier
@@ -181,7 +182,7 @@ class Maintainer:
             self._leave(group, digest, bound)
             return ""
         same = before is not None and definitions.same_live(before, group)
-        names = bound.plan.by_name.keys() if same else {one.name for one in live}
+        names = bound.plan.by_name.keys() if same else set(map(attrgetter("name"), live))
         again = self.plans.as_defined(bound, definitions)
         if names == bound.plan.by_name.keys():
             if again is bound:

@@ -333,7 +333,10 @@ def _applied(one: ChangedStep, known: Step | None) -> Step:
         gone = frozenset(one.left)
         members = tuple(row for row in members if row not in gone)
     types = before.types if before is not None else one.types
-    return replace(step, constants=Constants(types, (*members, *one.entered)))
+    constants = Constants(types, (*members, *one.entered))
+    if before is not None and "rows" in before.__dict__:
+        constants.__dict__["rows"] = before.rows.difference(one.left).union(one.entered)
+    return replace(step, constants=constants)
 
 
 def _families(plan: MaintenancePlan, change: PlanChange, steps: Mapping[str, Step]) -> tuple[Family, ...]:

@@ -340,7 +340,8 @@ class MaintenancePlan:
 def _has_members(step: Step, other: Step) -> bool:
     if step.constants is None or other.constants is None:
         return step.constants is other.constants
-    return step.constants is other.constants or other.constants.rows <= step.constants.rows
+    mine, others = step.constants.members, other.constants.members
+    return mine[: len(others)] == others or other.constants.rows <= step.constants.rows
 
 
 def _decoded(plain: Mapping[str, Any]) -> MaintenancePlan:
