@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from everview.change.types import BIGINT, INTEGER, Type
+from everview.change.types import BIGINT, INTEGER, INTEGERS, Kind, Type
 from everview.operators.bound import BoundPlan
 from everview.operators.evaluation import Unevaluable, in_turn
 from everview.operators.members import MEMBER, own_constants
@@ -71,12 +71,7 @@ class _Constants:
         inherited = len(step.constants.types) - width
         columns = [f'"${inherited + number + 1}"' for number in range(width)]
         self._input = worker.members.from_inputs[0]
-        inputs = [0] * len(own) if self._input is None else self._input.tolist()
-        values = ", ".join(
-            f"({number}, {source}, {', '.join(f'CAST({c} AS {t})' for c, t in zip(row, types, strict=True))})"
-            for number, (source, row) in enumerate(zip(inputs, own, strict=True))
-        )
-        self._values = f"SELECT * FROM (VALUES {values}) AS c(__m, __input, {', '.join(columns)})"
+        self._own = own
         self._types = [
             ("__m", INTEGER),
             ("__input", INTEGER),
@@ -93,7 +88,7 @@ class _Constants:
     def matched(self, work: Work, rows: pa.Table) -> pa.Table:
         """Each row for each member whose condition it fulfils."""
         if self._table is None:
-            self._table = work.evaluator.query(self._values, self._types, {})
+            self._table = self._made(work)
         numbered = rows.append_column(_ROW, pa.array(np.arange(len(rows))))
         failed: dict[int, str] = {}
         found = self._pairs(work, numbered, 0, failed)
@@ -102,6 +97,26 @@ class _Constants:
             rows = rows.drop_columns([MEMBER])
         pairs = pa.concat_tables(found)
         return rows.take(pairs[_ROW]).append_column(MEMBER, pairs["__m"])
+
+    def _made(self, work: Work) -> pa.Table:
+        """The table. There may be many thousands of constants: they are no part of a text where they need not be."""
+        count, columns = len(self._own), list(zip(*self._own, strict=True))
+        inputs = np.zeros(count, np.int32) if self._input is None else self._input.astype(np.int32)
+        types = [kind for _, kind in self._types[2:]]
+        named = [f'"{name}"' for name, _ in self._types[2:]]
+        if not all(map(_is_said, columns, types)):
+            rows = zip(inputs.tolist(), self._own, strict=True)
+            values = ", ".join(
+                f"({number}, {source}, {', '.join(f'CAST({c} AS {t})' for c, t in zip(row, types, strict=True))})"
+                for number, (source, row) in enumerate(rows)
+            )
+            query = f"SELECT * FROM (VALUES {values}) AS c(__m, __input, {', '.join(named)})"
+            return work.evaluator.query(query, self._types, {})
+        said = {f"c{number}": pa.array(map(_said, column), pa.string()) for number, column in enumerate(columns)}
+        given = pa.table({"__m": np.arange(count, dtype=np.int32), "__input": inputs, **said})
+        casts = [f"CAST(c{number} AS {kind}) AS {named[number]}" for number, kind in enumerate(types)]
+        query = f"SELECT __m, __input, {', '.join(casts)} FROM said"
+        return work.evaluator.query(query, self._types, {"said": given})
 
     def _pairs(self, work: Work, numbered: pa.Table, at: int, failed: dict[int, str]) -> list[pa.Table]:
         assert self._table is not None
@@ -121,6 +136,20 @@ class _Constants:
             *self._pairs(work, numbered[:middle], at, failed),
             *self._pairs(work, numbered[middle:], at + middle, failed),
         ]
+
+
+def _said(literal: str) -> str:
+    """What a literal of a text says, without its quotes; a number as it is."""
+    return literal[1:-1].replace("''", "'") if literal[0] == "'" else literal
+
+
+def _is_said(literals: Sequence[str], kind: Type) -> bool:
+    """Whether what they say, as text, has the values that the literals have. A number is another way to a float, and
+    to an integer if it has a fraction."""
+    numbers = [literal for literal in literals if literal[0] != "'"]
+    if kind.kind in INTEGERS:
+        return not any("." in number for number in numbers)
+    return not numbers or kind.kind is Kind.DECIMAL
 
 
 def _no_pairs(types: Sequence[tuple[str, Type]]) -> pa.Table:

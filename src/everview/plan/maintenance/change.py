@@ -228,22 +228,22 @@ def without(held: MaintenancePlan, names: Collection[str]) -> PlanChange | None:
             width = len(constants.types) if constants else 0
             consumers.setdefault(one.step, []).append((step, at, at + width))
             at += width
-    kept: dict[str, Sequence[Row]] = {}
+    writers = {view.step for view in held.views}
     steps: list[ChangedStep] = []
     gone: set[str] = set()
     for step in reversed(held.steps):
+        readers = consumers.get(step.fingerprint, ())
         leaving = set(left.get(step.fingerprint, ()))
-        for consumer, start, end in consumers.get(step.fingerprint, ()):
+        for consumer, start, end in readers:
             leaving |= {row[start:end] for row in left.get(consumer.fingerprint, ())}
         if not leaving:
             continue
-        leaving -= {view.constants for view in held.views if view.step == step.fingerprint and view.name not in names}
-        for consumer, start, end in consumers.get(step.fingerprint, ()):
-            if leaving and consumer.fingerprint not in gone:
-                leaving -= {row[start:end] for row in kept.get(consumer.fingerprint, _rows(consumer))}
+        if step.fingerprint in writers:
+            leaving -= {v.constants for v in held.views if v.step == step.fingerprint and v.name not in names}
+        for consumer, start, end in readers:
+            leaving -= _still_read(consumer, start, end, leaving, left.get(consumer.fingerprint, set()))
         left[step.fingerprint] = leaving
-        kept[step.fingerprint] = [row for row in _rows(step) if row not in leaving]
-        if not kept[step.fingerprint]:
+        if len(leaving) == step.members:
             gone.add(step.fingerprint)
             continue
         found = _step_without(held, step, leaving, names)
@@ -259,8 +259,13 @@ def without(held: MaintenancePlan, names: Collection[str]) -> PlanChange | None:
     )
 
 
-def _rows(step: Step) -> Sequence[Row]:
-    return [()] if step.constants is None else step.constants.members
+def _still_read(consumer: Step, start: int, end: int, rows: set[Row], gone: set[Row]) -> set[Row]:
+    """Those of a step's members, of which some are about to go, that stay because a step that reads them stays."""
+    if consumer.constants is None:
+        return set() if gone else {()}
+    if (start, end) == (0, len(consumer.constants.types)):
+        return {row for row in rows if row in consumer.constants.rows and row not in gone}
+    return {row[start:end] for row in consumer.constants.members if row not in gone}
 
 
 def _step_without(held: MaintenancePlan, step: Step, leaving: set[Row], names: Collection[str]) -> ChangedStep | None:
@@ -330,13 +335,22 @@ def _applied(one: ChangedStep, known: Step | None) -> Step:
         return step
     members = () if before is None else before.members
     if one.left:
-        gone = frozenset(one.left)
-        members = tuple(row for row in members if row not in gone)
+        members = _without_rows(members, one.left)
     types = before.types if before is not None else one.types
     constants = Constants(types, (*members, *one.entered))
     if before is not None and "rows" in before.__dict__:
         constants.__dict__["rows"] = before.rows.difference(one.left).union(one.entered)
     return replace(step, constants=constants)
+
+
+def _without_rows(rows: Sequence[Row], gone: Sequence[Row]) -> tuple[Row, ...]:
+    if len(gone) > FEW:
+        left = frozenset(gone)
+        return tuple(row for row in rows if row not in left)
+    kept = list(rows)
+    for row in gone:
+        kept.remove(row)
+    return tuple(kept)
 
 
 def _families(plan: MaintenancePlan, change: PlanChange, steps: Mapping[str, Step]) -> tuple[Family, ...]:
