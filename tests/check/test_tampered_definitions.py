@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import everview
 from everview.errors import DamagedEntryError
 from everview.maintain import plans
 from everview.maintain.plans import GROUPS, PLANS
+from everview.maintain.recorded_plans import RecordedPlan
 
 SECRET = "the content of a file"
 
@@ -142,13 +141,13 @@ def test_an_order_that_reads_a_file(place: Path, secret: Path, digest_too: bool)
         metadata = db.store.metadata
         history = json.loads(metadata.documents(GROUPS + "main")[1][GROUPS + "main"])
         digest = history[0][0]
-        plan = json.loads(zlib.decompress(metadata.documents(PLANS + digest)[1][PLANS + digest]))
-        (view,) = (one for one in plan["plan"]["views"] if one["name"] == "sorted")
+        plan = json.loads(plans.Plans(db.store, db.catalog).load(digest).to_bytes())
+        (view,) = (kind for kind in plan["plan"]["views"] if kind["members"][0][0] == "sorted")
         view["order"][0]["sql"] = f"error((SELECT content FROM read_text('{secret}')))"
-        changed = json.dumps(plan).encode()
+        changed = RecordedPlan("", 0, json.dumps(plan).encode())
         if digest_too:
-            digest = history[0][0] = hashlib.blake2b(changed, digest_size=16).hexdigest()
-        documents = {PLANS + digest: zlib.compress(changed), GROUPS + "main": json.dumps(history).encode()}
+            digest = history[0][0] = changed.digest
+        documents = {PLANS + digest: changed.to_bytes(), GROUPS + "main": json.dumps(history).encode()}
         metadata.commit(metadata.version(), documents, [])
     plans._decoded.clear()
     with everview.open(place) as db, pytest.raises(everview.EverviewError) as raised:

@@ -182,7 +182,11 @@ class BoundChange:
         """The change to a plan with these tables and states."""
         return BoundChange(
             plan,
-            {name: table for name, table in tables.items() if before.tables.get(name) != table},
+            {
+                name: table
+                for name, table in tables.items()
+                if name not in before.tables or before.tables[name].schema != table.schema
+            },
             {named: table for named, table in states.items() if before.states.get(named) != table},
             planner,
         )
