@@ -28,7 +28,7 @@ from everview.catalog import MAIN
 from everview.maintain import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.runner import Outcome
-from everview.store.contract import Begun
+from everview.store.contract import Begun, TableSnapshot
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
 from everview.zones.spark_executor import SparkExecutor
@@ -55,10 +55,10 @@ class TimedExecutor(SparkExecutor):
 
     times: ClassVar[dict[int, Times]] = {}
 
-    def work_over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
+    def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
         found = self.times.setdefault(begun.epoch, Times())
         found.begun, found.called = task.begun or 0.0, time.time()
-        found.outcome = super().work_over(begun, task, descriptors)
+        found.outcome = super().work(begun, task, snapshot)
         found.worked = time.time()
         return found.outcome
 
