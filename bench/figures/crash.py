@@ -276,8 +276,8 @@ def _moved_on(rows: Sequence[Row]) -> str:
     moved, still = numbers(kills, "moved on"), numbers(kills, "until a commit")
     went_on = sum(map(bool, moved))
     found = (
-        f"Of {len(moved)} times between a kill of the driver and the next one, the view moved on in {went_on}, by "
-        f"{min(moved):,.0f} to {max(moved):,.0f} operations. The first commit came {seconds(min(still))} to "
+        f"The view moved on, by {min(moved):,.0f} to {max(moved):,.0f} operations, in {went_on} of the {len(moved)} "
+        f"times from a kill of the driver to the next one. The first commit came {seconds(min(still))} to "
         f"{seconds(max(still))} after a kill, {seconds(median(still))} in the median."
     )
     return found if went_on == len(moved) else f"Where we lose: not every driver lived long enough. {found}"

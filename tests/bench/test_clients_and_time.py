@@ -121,10 +121,10 @@ def test_kills_in_a_row_show_when_the_next_commit_came_and_how_far_views_moved()
     _, repeated = crash._events(struck, written, shown, kills)
     assert (repeated["still"], repeated["in epoch"], repeated["at"]) == (6.0, None, 10.0)
     (note,) = crash.notes(kills)
-    assert note.startswith("Where we lose") and "Of 3 times" in note and "moved on in 2" in note
+    assert note.startswith("Where we lose") and "in 2 of the 3 times" in note
     assert "6 s after a kill" in note
     (note,) = crash.notes([kills[0], *kills[2:]])
-    assert note.startswith("Of 2 times") and "in 2, by 31 to 70 operations" in note
+    assert note.startswith("The view moved on, by 31 to 70 operations, in 2 of the 2 times")
 
 
 def test_seconds_are_counted_for_what_is_written_and_for_what_is_shown() -> None:
