@@ -68,3 +68,17 @@ def test_as_many_tasks_read_logs_as_there_are_servers_now(
             assert_all_is_right(shop)
         with pytest.raises(DefinitionError, match="0 view servers"):
             pipeline.servers = 0
+
+
+def test_an_epoch_is_one_job_and_nothing_runs_for_the_source(
+    shop: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    with Pipeline(tmp_path / "store", spark=spark, in_driver=0) as pipeline:
+        pipeline.drain(timeout=PATIENCE)
+        for number in range(3):
+            epoch, jobs = shop.store.views.committed("main").epoch, scheduler.numTotalJobs()
+            write(shop, ("put", [{"id": number, "customer": 1}]))
+            pipeline.drain(timeout=PATIENCE)
+            assert scheduler.numTotalJobs() - jobs == shop.store.views.committed("main").epoch - epoch == 1
+    assert_all_is_right(shop)
