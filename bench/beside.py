@@ -25,7 +25,7 @@ from everview.errors import DeadlineError
 
 POLL = 0.002
 PATIENCE = 180.0
-STARTED = b'"event": "started"'
+STARTED = "started"
 JAVA = "JAVA_TOOL_OPTIONS"
 
 
@@ -67,11 +67,14 @@ def service(
     master: str | None = None,
     servers: int = 2,
     java: str = "",
+    in_driver: int | None = None,
 ) -> Child:
     """``everview run`` as a process of its own: on Spark, or ``local`` without it. It waits its turn. ``java`` are
-    options of the Java machine."""
+    options of the Java machine, ``in_driver`` the most operations of an epoch that it does without Spark; None: it
+    chooses."""
     asked = ["--local"] if local else ["--servers", str(servers)]
     asked += [] if master is None else ["--master", master]
+    asked += [] if in_driver is None else ["--in-driver", str(in_driver)]
     with on_core(core), _java(java):
         return Child("pipeline", log, "everview.cli", "run", str(path), "--json", "--wait", "forever", *asked)
 
@@ -113,13 +116,23 @@ def maintained(
 
 
 def await_started(child: Child, log: Path, patience: float = PATIENCE) -> None:
-    """Return when a service says that it maintains the store."""
+    """Return when a service reports that it maintains the store."""
+    await_event(child, log, STARTED, patience)
+
+
+def await_event(child: Child, log: Path, event: str, patience: float = PATIENCE) -> None:
+    """Return when a service has reported an event."""
     ends = time.monotonic() + patience
-    while STARTED not in log.read_bytes():
+    while not is_reported(log, event):
         child.check()
         if time.monotonic() > ends:
-            raise DeadlineError(f"{child.name} has not started after {patience:g} s", hint=f"see {log}")
+            raise DeadlineError(f"{child.name} has not reported {event!r} after {patience:g} s", hint=f"see {log}")
         time.sleep(POLL)
+
+
+def is_reported(log: Path, event: str) -> bool:
+    """Whether a service has reported an event so far."""
+    return f'"event": "{event}"'.encode() in log.read_bytes()
 
 
 def await_shown(

@@ -2,7 +2,8 @@
 
 Epochs of a size, one after another with a pause between them, all on Spark. Times are put together from three clocks of
 one machine: the driver's, Spark's own of jobs, stages and tasks, and that of the code inside of tasks. Every line is
-the median over epochs; the view is compared with a recomputation at the end.
+the median over those epochs in which every stage had something to do; the view is compared with a recomputation at the
+end.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from everview.catalog import MAIN
 from everview.maintain import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.runner import Outcome
-from everview.store.contract import Begun
+from everview.store.contract import Begun, TableSnapshot
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
 from everview.zones.spark_executor import SparkExecutor
@@ -55,10 +56,10 @@ class TimedExecutor(SparkExecutor):
 
     times: ClassVar[dict[int, Times]] = {}
 
-    def work_over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
+    def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
         found = self.times.setdefault(begun.epoch, Times())
         found.begun, found.called = task.begun or 0.0, time.time()
-        found.outcome = super().work_over(begun, task, descriptors)
+        found.outcome = super().work(begun, task, snapshot)
         found.worked = time.time()
         return found.outcome
 
@@ -165,13 +166,21 @@ def profiled(name: str, spark: SparkSession, operations: int, epochs: int, keys:
             differences = wrong(db, name)
     jobs = list(stages_of_jobs(spark, epochs))
     timed = sorted(TimedExecutor.times.items())[-epochs:]
-    lines = [parts(times, job, commits[epoch]) for (epoch, times), job in zip(timed, jobs, strict=True)]
-    steps = [times.outcome.tally.seconds for _, times in timed if times.outcome is not None]
+    found = [
+        (times, job, commits[epoch])
+        for (epoch, times), job in zip(timed, jobs, strict=True)
+        if times.outcome is not None and len(times.outcome.tally.spans) == len(job[2])
+    ]
+    lines = [parts(*one) for one in found]
+    steps = [times.outcome.tally.seconds for times, _, _ in found if times.outcome is not None]
     return {
+        "epochs in which every stage had something to do": f"{len(found)} of {epochs}",
         "from the last write to the commit, ms": median(took[-epochs:]),
-        "parts, ms": {part: median([line[part] for line in lines]) for part in lines[0]},
+        "parts, ms": {part: median([line[part] for line in lines]) for part in (lines[0] if lines else ())},
         "of our code, added up over tasks, ms": {
-            part: median([found.get(part, 0.0) for found in steps]) for part in steps[-1] if part.startswith("stage ")
+            part: median([step.get(part, 0.0) for step in steps])
+            for part in (steps[-1] if steps else ())
+            if part.startswith("stage ")
         },
         "differences": differences,
     }

@@ -1,9 +1,6 @@
 """View servers and the driver are killed while a client writes: what stops, for how long, and that nothing
 is lost.
 
-A service on Spark, a writer and a reader are processes that know nothing of each other, SIGKILL comes in
-the middle of an epoch, and afterwards the commits show second by second what readers saw.
-
 Nothing is lost if the views equal their recomputation, and nothing was taken in twice if the operations of all
 epochs add up to the writes that were acknowledged.
 """
@@ -11,23 +8,19 @@ epochs add up to the writes that were acknowledged.
 from __future__ import annotations
 
 import itertools
-import os
-import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from statistics import median
 
 import numpy as np
 
 import everview
-from bench.beside import await_shown, await_started, service
+from bench.beside import await_event, await_shown
 from bench.epochs import wrong
-from bench.processes import family
+from bench.kills import Scene, Struck, killed, view_servers
 from bench.report.experiment import Comparison, Experiment, Found, Plot, Row, Setting
 from bench.rows import Missing, number, numbers, row_of, seconds
-from bench.workloads.filled import filled
 from bench.workloads.paced import PacedWriter, Written
 from everview.catalog import MAIN
 from everview.cli.demo.children import Child
@@ -36,93 +29,16 @@ from everview.store.contract import Commit
 from everview.store.embedded import EmbeddedStore
 
 KEYS = 100_000
-DAEMON = b"everview.zones.daemon"
-READY = b'"event": "ready"'
+READY, ON_SPARK = "ready", "spark"
+"""Events of a service: it stands by; it does large epochs on Spark."""
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Java machines that live for seconds are not worth compiling for."""
-LOOK = 0.01
-"""Seconds between two reads."""
 ONE_WORKER, ALL_WORKERS = "a view server is killed", "all view servers are killed"
 READYING = "another one starts Spark, to stand by"
 DRIVER, STANDBY = "the driver is killed, and started again", "the driver is killed, and another one stands by"
+REPEATED = "the driver is killed again and again"
 NOTHING = "nothing is killed"
 WRITTEN, SHOWN = "written", "shown"
-
-
-@dataclass
-class Struck:
-    """Something was killed."""
-
-    what: str
-    at: float
-    unfinished: bool
-    """Whether an epoch was under way."""
-    slowest: float = 0.0
-    """Seconds of the slowest read from then on."""
-    reads: int = 0
-
-
-class Scene:
-    """A store, its maintainer, and a reader."""
-
-    def __init__(self, folder: Path, held: ExitStack, keys: int, seed: int, java: str) -> None:
-        self.path = folder / "store"
-        self.db, (self.stream,) = filled(self.path, "q2", keys, seed)
-        held.enter_context(self.db)
-        self._held = held
-        self._java = java
-        self._view = self.db.view("q2")
-        self._logs = 0
-        self.struck: list[Struck] = []
-
-    def service(self) -> tuple[Child, Path]:
-        """Another one that maintains the store, or waits for its turn."""
-        self._logs += 1
-        log = self.path.with_name(f"service-{self._logs}.log")
-        child = service(self.path, log, java=self._java)
-        self._held.callback(child.kill)
-        return child, log
-
-    def strike(self, what: str, kill: Callable[[], object]) -> None:
-        """Kill in the middle of an epoch; where none begins within a second, between two."""
-        ends = time.monotonic() + 1.0
-        while self.db.store.views.begun(MAIN) is None and time.monotonic() < ends:
-            time.sleep(0.0005)
-        self.struck.append(Struck(what, time.time(), self.db.store.views.begun(MAIN) is not None))
-        kill()
-
-    def watch(self, until: Callable[[], bool]) -> None:
-        """Read now and then, as a client would."""
-        while not until():
-            begun = time.perf_counter()
-            self._view.get(self.struck[-1].reads % self.stream.groups)
-            self.struck[-1].slowest = max(self.struck[-1].slowest, time.perf_counter() - begun)
-            self.struck[-1].reads += 1
-            time.sleep(LOOK)
-
-    def watch_for(self, seconds: float) -> None:
-        """For so long, and until two epochs more are committed: a busy machine may take longer."""
-        ends, wanted = time.monotonic() + seconds, self.db.store.views.committed(MAIN).epoch + 2
-        self.watch(lambda: time.monotonic() > ends and self.db.store.views.committed(MAIN).epoch >= wanted)
-
-
-def view_servers(driver: Child) -> list[int]:
-    """The Python workers of a driver: forks of the daemon that Spark starts, which look as it does."""
-    lines: dict[int, bytes] = {}
-    parents: dict[int, int] = {}
-    for process in family(driver.id):
-        with suppress(OSError):
-            lines[process] = Path(f"/proc/{process}/cmdline").read_bytes()
-            parents[process] = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-    return [one for one, line in lines.items() if DAEMON in line and lines.get(parents[one]) == line]
-
-
-def killed(processes: Sequence[int]) -> None:
-    if not processes:
-        raise EverviewError("there is no view server to kill", hint="the pipeline has none before its first epoch")
-    for process in processes:
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
 
 
 def measure(setting: Setting) -> Iterator[Found]:
@@ -132,29 +48,32 @@ def measure(setting: Setting) -> Iterator[Found]:
         scene = Scene(setting.folder, held, setting.pick(KEYS, 5_000), setting.seed, setting.pick("", SHORT_LIVED))
         db = scene.db
         before = _taken_in(db)
-        driver, log = scene.service()
-        await_started(driver, log)
+        driver, log = scene.service(in_driver=0)
+        await_event(driver, log, ON_SPARK)
         writer = PacedWriter(rate, scene.path, scene.stream)
         held.callback(writer.kill)
         writer.begun()
         for _ in range(setting.pick(10, 3)):  # warm-up
             await_shown(db)
-        scene.struck.append(Struck(NOTHING, time.time(), False))
+        scene.begin(NOTHING)
         scene.watch_for(apart)
         scene.strike(ONE_WORKER, lambda: killed(view_servers(driver)[:1]))
         scene.watch_for(apart)
         scene.strike(ALL_WORKERS, lambda: killed(view_servers(driver)))
         scene.watch_for(apart)
-        scene.strike(DRIVER, lambda: os.kill(driver.id, signal.SIGKILL))
-        following, _ = scene.service()
+        scene.strike(DRIVER, lambda: killed([driver.id]))
+        following, log = scene.service()
         _caught_up(scene, following, setting.pick(15.0, 0.0))
         if not setting.quick:
-            scene.struck.append(Struck(READYING, time.time(), db.store.views.begun(MAIN) is not None))
+            scene.watch_until(ON_SPARK, following, log)
+            scene.begin(READYING)
             standby, log = scene.service()
-            scene.watch(lambda: READY in log.read_bytes())
+            scene.watch_until(READY, standby, log)
             scene.watch_for(5.0)
-            scene.strike(STANDBY, lambda: os.kill(following.id, signal.SIGKILL))
-            _caught_up(scene, standby, 15.0)
+            scene.strike(STANDBY, lambda: killed([following.id]))
+            following = standby
+            _caught_up(scene, following, 15.0)
+        series = _again_and_again(scene, following, setting.pick(24, 3), setting.pick(5.0, 1.5))
         written = writer.finish()
         await_shown(db)
         mistaken = wrong(db, "q2")
@@ -162,12 +81,29 @@ def measure(setting: Setting) -> Iterator[Found]:
         if not mistaken and taken != given:
             mistaken = f"{given:,} operations were written, and {taken:,} taken in"
         assert isinstance(db.store, EmbeddedStore)
-        commits = sorted(db.store.views.history(MAIN), key=lambda commit: commit.epoch)
+        commits = scene.commits()
         overhead = _overhead(db)
-    for row in _events(scene.struck, written, commits):
+    of_kills = _kills(series, commits)
+    for row in _events(scene.struck, written, commits, of_kills):
         yield Found({**row, "operations": given, **overhead}, wrong=mistaken)
-    for row in _series(scene.struck, written, commits):
+    for row in (*of_kills, *_series(scene.struck, written, commits)):
         yield Found(row, wrong=mistaken)
+
+
+def _again_and_again(scene: Scene, driver: Child, kills: int, apart: float) -> list[float]:
+    """Kill one driver after another, so many seconds apart whatever has been committed meanwhile; when each was
+    killed."""
+    moments: list[float] = []
+    following = time.monotonic()
+    scene.begin(REPEATED)
+    while len(moments) < kills:
+        scene.watch_to(following)
+        killed([driver.id])
+        moments.append(time.time())
+        following += apart
+        driver, _ = scene.service()
+    _caught_up(scene, driver, apart)
+    return moments
 
 
 def _caught_up(scene: Scene, child: Child, at_least: float) -> None:
@@ -201,8 +137,11 @@ def _overhead(db: everview.Database) -> Row:
     return {} if epoch is None else {"epoch": round(1000 * epoch, 1), "commit": round(1000 * commit, 1)}
 
 
-def _events(struck: Sequence[Struck], written: Written, commits: Sequence[Commit]) -> list[Row]:
-    """An operation belongs to the last thing that was killed before it was seen."""
+def _events(
+    struck: Sequence[Struck], written: Written, commits: Sequence[Commit], of_kills: Sequence[Row] = ()
+) -> list[Row]:
+    """An operation belongs to the last thing that was killed before it was seen. ``of_kills`` are the rows of kills in
+    a row, of which the slowest counts."""
     waits = written.waits(commits)
     seen = written.times[: len(waits)] + waits
     edges = [*(one.at for one in struck), float("inf")]
@@ -220,11 +159,30 @@ def _events(struck: Sequence[Struck], written: Written, commits: Sequence[Commit
             "reads": one.reads,
         }
         if one.what != NOTHING:
-            resumed = next(commit.time for commit in commits if commit.time > one.at)
             late = mine & (waits > 1.5 * usual)
             row["in epoch"] = one.unfinished
-            row["still"] = round(resumed - one.at, 2)
+            row["still"] = _first_after(commits, one.at)
             row["caught up"] = round(float(seen[late].max()) - one.at, 2) if late.any() else 0.0
+        if one.what == REPEATED:
+            row["in epoch"] = None
+            row["still"] = max(numbers(of_kills, "until a commit"))
+        rows.append(row)
+    return rows
+
+
+def _first_after(commits: Sequence[Commit], moment: float) -> float:
+    """Seconds from a moment to the next commit."""
+    return round(next(commit.time for commit in commits if commit.time > moment) - moment, 2)
+
+
+def _kills(moments: Sequence[float], commits: Sequence[Commit]) -> list[Row]:
+    """Of each of some kills in a row, when the next commit came, and how far the view moved before the next kill."""
+    rows: list[Row] = []
+    for kill, (at, until) in enumerate(itertools.zip_longest(moments, moments[1:]), 1):
+        row: Row = {"kill": kill, "until a commit": _first_after(commits, at)}
+        if until is not None:
+            before, after = (max(one.frontier for one in commits if one.time <= moment) for moment in (at, until))
+            row["moved on"] = before.operations_to(after)
         rows.append(row)
     return rows
 
@@ -262,11 +220,12 @@ def _crash(rows: Sequence[Row]) -> Comparison:
         "further ones of other region servers hardly matter, and the more managers there are the less one matters",
         f"operations wait {seconds(number(calm, 'longest'))} at most while nothing is killed, "
         f"{seconds(number(one, 'longest'))} when a view server is, {seconds(number(every, 'longest'))} when all are, "
-        f"and {seconds(number(driver, 'longest'))} when the driver is, which has to start Java and Spark again; "
+        f"and {seconds(number(driver, 'longest'))} when the driver is; "
         f"caught up with the writer {_after(every)} and {_after(driver)}. All {number(calm, 'operations'):,.0f} "
         "operations were taken in once, and the view equals its recomputation",
         "a view server keeps nothing: its task is tried again by a process that Spark forks, and what the dead one "
-        "wrote is written again. There is no log to replay, and it does not matter how many die",
+        "wrote is written again. There is no log to replay, and it does not matter how many die. A driver keeps "
+        "nothing either: the next one maintains the view in its own process at once, while Java and Spark start beside",
     )
 
 
@@ -299,14 +258,29 @@ def notes(rows: Sequence[Row]) -> list[str]:
             f"took {slowest:,.1f} ms."
         )
     with suppress(Missing):
+        found.append(_moved_on(rows))
+    with suppress(Missing):
         driver, standby = (row_of(rows, event=event) for event in (DRIVER, STANDBY))
         found.append(
-            f"Where we lose: without a driver views stand still for {seconds(number(driver, 'still'))}, nearly all "
-            f"of it Java and Spark starting beside the writer. With one that stands by it is "
-            f"{seconds(number(standby, 'still'))}: it has Spark running before its turn comes. The paper's coordinator "
-            "does not fail in its experiment."
+            f"Where we lose: without a driver views stand still for {seconds(number(driver, 'still'))}, in which a "
+            "Python process starts and opens the store; Spark starts after that, and takes a core from the writer "
+            f"and the views while it does. With a driver that stands by it is {seconds(number(standby, 'still'))}: it "
+            "has started before its turn comes. The paper's coordinator does not fail in its experiment."
         )
     return found
+
+
+def _moved_on(rows: Sequence[Row]) -> str:
+    """What happened between kills in a row."""
+    kills = [row for row in rows if row.get("kill") is not None]
+    moved, still = numbers(kills, "moved on"), numbers(kills, "until a commit")
+    went_on = sum(map(bool, moved))
+    found = (
+        f"The view moved on, by {min(moved):,.0f} to {max(moved):,.0f} operations, in {went_on} of the {len(moved)} "
+        f"times from a kill of the driver to the next one. The first commit came {seconds(min(still))} to "
+        f"{seconds(max(still))} after a kill, {seconds(median(still))} in the median."
+    )
+    return found if went_on == len(moved) else f"Where we lose: not every driver lived long enough. {found}"
 
 
 def headline(rows: Sequence[Row]) -> str:
@@ -325,13 +299,16 @@ EXPERIMENT = Experiment(
     title="Killing view servers and the driver",
     text=(
         "A writer updates random rows of 100,000 at 50,000 operations/s, and a service on Spark maintains a view "
-        "(count and sum by group) on the same two cores. In the middle of epochs, one Python worker (a view server) "
-        "is killed with SIGKILL, then all of them, then the driver, which is started again at once. Another service is "
-        "started then, to stand by, and when it is ready the driver is killed once more. Stood still is from the kill "
-        "to the next commit; caught up is when the last operation was shown that had waited half as long again as 99 "
-        "in 100 do while nothing is killed; the longest wait is from the put to the commit. A reader reads the view a "
-        "hundred times a second meanwhile. In the end the view is recomputed, and the operations of all epochs are "
-        "counted: both must be what was written."
+        "(count and sum by group) on the same two cores. The first service does all epochs on Spark, so that it needs "
+        "its view servers; the later ones choose where each epoch is done. In the middle of epochs, one Python worker "
+        "(a view server) is killed with SIGKILL, then all of them, then the driver, which is started again at once: "
+        "it maintains the view in its own process from the first moment, and Spark starts beside that. When Spark has "
+        "started, another service is started, to stand by, and when that is ready the driver is killed once more. In "
+        "the end the driver is killed every 5 s for two minutes, and started again each time, whatever it has come to. "
+        "Stood still is from the kill to the next commit (of kills in a row, the longest); caught up is when the last "
+        "operation was shown that had waited half as long again as 99 in 100 do while nothing is killed; the longest "
+        "wait is from the put to the commit. A reader reads the view a hundred times a second meanwhile. In the end "
+        "the view is recomputed, and the operations of all epochs are counted: both must be what was written."
     ),
     measure=measure,
     columns={
@@ -346,6 +323,9 @@ EXPERIMENT = Experiment(
         "second": "second",
         "series": "operations",
         "operations/s": "operations/s",
+        "kill": "kill",
+        "until a commit": "until a commit, s",
+        "moved on": "operations shown before the next kill",
     },
     plots=(
         Plot(
@@ -364,6 +344,22 @@ EXPERIMENT = Experiment(
             kind="bars",
             log_y=True,
             where=lambda row: row.get("event") is not None,
+        ),
+        Plot(
+            "kills",
+            "The driver is killed every 5 s: from each kill to the next commit, in s",
+            x="kill",
+            y="until a commit",
+            kind="bars",
+            where=lambda row: row.get("kill") is not None,
+        ),
+        Plot(
+            "progress",
+            "The driver is killed every 5 s: operations shown from each kill to the next one",
+            x="kill",
+            y="moved on",
+            kind="bars",
+            where=lambda row: row.get("kill") is not None,
         ),
     ),
     comparisons=comparisons,

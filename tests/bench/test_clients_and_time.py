@@ -11,6 +11,7 @@ import pytest
 from bench.beside import on_core, spinning, two_cores
 from bench.calls import timed
 from bench.figures import clients, crash, sessions, skew, staleness
+from bench.kills import Struck
 from bench.report import page
 from bench.report.experiment import Experiment, Found, Row
 from bench.report.results import Result
@@ -99,7 +100,7 @@ def test_what_a_kill_did_is_read_from_the_commits() -> None:
     written = batches(*((at / 10, at) for at in range(1, 200)), size=1)
     calm = [(float(at), at * 10 - 1) for at in range(1, 11)]
     shown = commits(*calm, (14.2, 120), (15.0, 149), (16.0, 159), (30.0, 200))
-    struck = [crash.Struck(crash.NOTHING, 0.0, False), crash.Struck(crash.DRIVER, 10.5, True, slowest=0.002, reads=3)]
+    struck = [Struck(crash.NOTHING, 0.0, False), Struck(crash.DRIVER, 10.5, True, slowest=0.002, reads=3)]
     quiet, driver = crash._events(struck, written, shown)
     assert (quiet["longest"], quiet.get("still")) == (1.0, None)
     assert (driver["still"], driver["at"], driver["in epoch"], driver["slowest read"]) == (3.7, 10.5, True, 2.0)
@@ -107,9 +108,28 @@ def test_what_a_kill_did_is_read_from_the_commits() -> None:
     assert number(driver, "caught up") > 3.7
 
 
+def test_kills_in_a_row_show_when_the_next_commit_came_and_how_far_views_moved() -> None:
+    """Kills at 10, 15, 20 and 25; nothing is committed between the second and the third."""
+    written = batches(*((at / 10, at) for at in range(1, 300)), size=1)
+    calm = [(float(at), at * 10 - 1) for at in range(1, 11)]
+    shown = commits(*calm, (11.5, 110), (14.0, 130), (21.0, 160), (22.0, 200), (26.0, 250), (29.0, 290), (40.0, 300))
+    kills = crash._kills([10.0, 15.0, 20.0, 25.0], shown)
+    assert [row["kill"] for row in kills] == [1, 2, 3, 4]
+    assert [row["until a commit"] for row in kills] == [1.5, 6.0, 1.0, 1.0]
+    assert [row.get("moved on") for row in kills] == [130 - 99, 0, 200 - 130, None]
+    struck = [Struck(crash.NOTHING, 0.0, False), Struck(crash.REPEATED, 10.0, True)]
+    _, repeated = crash._events(struck, written, shown, kills)
+    assert (repeated["still"], repeated["in epoch"], repeated["at"]) == (6.0, None, 10.0)
+    (note,) = crash.notes(kills)
+    assert note.startswith("Where we lose") and "in 2 of the 3 times" in note
+    assert "6 s after a kill" in note
+    (note,) = crash.notes([kills[0], *kills[2:]])
+    assert note.startswith("The view moved on, by 31 to 70 operations, in 2 of the 2 times")
+
+
 def test_seconds_are_counted_for_what_is_written_and_for_what_is_shown() -> None:
     written = batches(*((at / 10 + 0.05, at) for at in range(60)), size=1)
-    struck = [crash.Struck(crash.NOTHING, 0.0, False)]
+    struck = [Struck(crash.NOTHING, 0.0, False)]
     rows = crash._series(struck, written, commits((0.05, 0), (1.5, 14), (3.5, 34), (5.5, 54)))
     shown = [row["operations/s"] for row in rows if row["series"] == crash.SHOWN]
     assert shown == [0, 14, 0, 20, 0]
@@ -181,10 +201,11 @@ def test_all_sentences_are_said_of_full_rows() -> None:
     whole = {"operations": 1000, "epoch": 200.0, "commit": 5.0}
     of_crash = [
         one(event=what, at=1.0, **event, **whole)
-        for what in (crash.NOTHING, crash.ONE_WORKER, crash.ALL_WORKERS, crash.DRIVER, crash.STANDBY)
+        for what in (crash.NOTHING, crash.ONE_WORKER, crash.ALL_WORKERS, crash.DRIVER, crash.STANDBY, crash.REPEATED)
     ]
+    of_crash += [one(**{"kill": number, "until a commit": 1.5, "moved on": 4000}) for number in (1, 2)]
     assert [said.figure for said in crash.comparisons(of_crash)] == ["003, Figure 14", "002, Figures 5 and 6"]
-    assert len(crash.notes(of_crash)) == 2 and "1.5 s" in crash.headline(of_crash)
+    assert len(crash.notes(of_crash)) == 3 and "1.5 s" in crash.headline(of_crash)
 
 
 def test_numbers_of_rows() -> None:

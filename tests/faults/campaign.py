@@ -30,7 +30,7 @@ from everview.maintain.coordination import ask
 from tests.faults.plan import Kill, kills, points_of
 from tests.faults.points import FOLDER, Tokens, split
 from tests.faults.processes import Nursery, Victim
-from tests.faults.roles import AGAIN, ATTEMPTS
+from tests.faults.roles import ATTEMPTS
 from tests.faults.spotting import Spotted, kill_all, marked
 from tests.faults.town import VISITORS, WRITERS, disagreement, found_town, numbers
 from tests.zones.clusters import Cluster
@@ -84,6 +84,11 @@ class Driver:
 
     def send(self, command: str) -> None:
         os.write(self.commands, f"{command}\n".encode())
+
+    def restart(self) -> None:
+        """Have it stop its pipeline and start another one."""
+        self.send("restart")
+        self.state = "restarting"
 
     def spotted(self) -> Spotted:
         return marked(self.mark)
@@ -350,13 +355,11 @@ class Campaign:
         self._next = self._new_driver() if self._drivers_to_come else None
 
     def _provoke(self, what: set[str]) -> None:
-        """Have views come or go, the late one follow, or the pipeline start again: some points are passed only then."""
+        """Have views come or go, the late one follow, or the pipeline start: some points are passed only then."""
         if self._driver.state != "running":
             return
         if "hand-over" in what:
-            self._driver.state = "starting"
-            self._driver.send(AGAIN)
-            return
+            self._driver.restart()
         if "trim" in what:
             late = self.db.catalog.view("late").group  # it holds the logs back
             ask(self.db.store, late, self._reached(MAIN))

@@ -83,7 +83,7 @@ _CALLS: dict[str, str] = {
     "drop": "store.embedded.views:EmbeddedViews.drop",
     "trim": "store.embedded.logs:EmbeddedLog.trim",
     "documents": "store.embedded.metadata:EmbeddedMetadata.commit",
-    "epoch": "zones.spark_executor:SparkExecutor.work_over",
+    "epoch": "zones.spark_executor:SparkExecutor.work",
     "work here": "maintain.executor:LocalExecutor.work",
     "hand-over": "zones.pipeline:Pipeline._hand_over",
     "join": "maintain.building:Builder.meet",

@@ -40,9 +40,6 @@ SETTINGS = {
 }
 
 
-AGAIN = "again"
-"""The command to stop the pipeline and start it again."""
-
 IN_DRIVER = 3
 """Epochs of at most so many operations are done in the driver: some of them, and the others on Spark."""
 
@@ -56,7 +53,7 @@ class MixedPipeline(Pipeline):
 
 def drive(reports: Reports, arguments: Arguments) -> None:
     """Start Spark, wait for the command, and maintain the views until no more commands come. A
-    pipeline that fails is reported and started again."""
+    pipeline that fails is reported and started again; another one is started too where that is the command."""
     faulthandler.cancel_dump_traceback_later()
     install("driver")
     os.environ[DRIVER] = arguments["mark"]
@@ -81,8 +78,6 @@ def _maintain(reports: Reports, arguments: Arguments, spark: SparkSession, comma
                 said = _command(commands, CHECKED)
                 if said.startswith("servers "):
                     pipeline.servers = int(said.split()[1])
-                elif said == AGAIN:
-                    return ""
                 elif said:
                     return said
                 pipeline.check()
@@ -95,7 +90,13 @@ def _command(commands: int, wait: float | None) -> str:
     """The next command, a line; nothing if none comes in time; the end if nobody is there to give one."""
     if not select.select([commands], [], [], wait)[0]:
         return ""
-    return os.read(commands, 100).decode().strip() or "end"
+    said = b""
+    while not said.endswith(b"\n"):
+        read = os.read(commands, 1)
+        if not read:
+            return "end"
+        said += read
+    return said.decode().strip()
 
 
 def _environment() -> dict[str, str]:

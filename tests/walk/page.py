@@ -62,13 +62,13 @@ store. A small one it does itself, as above. A large one, and here every one, it
     "source": (
         "### The source: the epoch is offered",
         """Spark asks its source for the latest offset. The source finds the epoch in the store and returns its number.
-The slices that tasks read travel as descriptors.""",
+That is all that it does: a batch of the stream has no rows.""",
     ),
     "driver": (
         "### The driver: `foreachBatch`",
-        """Spark calls the pipeline with the descriptors. The same `Epochs.run` as above does the epoch, with an
-executor that makes one Spark stage of each stage of the plan, checks that everything was read exactly once, and
-returns.""",
+        """Spark calls the pipeline. The same `Epochs.run` as above does the epoch, with an executor that deals out
+what it reads among tasks, makes one Spark stage of each stage of the plan, checks that everything was read exactly
+once, and returns.""",
     ),
     "stage 1": (
         "### The tasks of stage 1: the log slice is read",

@@ -50,10 +50,7 @@ class ByHand:
     def read(self, begun: Begun, shares: Sequence[Share], servers: int) -> list[Block]:
         """The first stage, a task for each share."""
         task = self.task(begun, 1, servers)
-        made = [
-            list(task.first(self.db.store, number, Share.from_descriptors(begun.epoch, [share.to_descriptors()])))
-            for number, share in enumerate(shares)
-        ]
+        made = [list(task.first(self.db.store, number, share)) for number, share in enumerate(shares)]
         return travelled(itertools.chain(*made))
 
     def serve(self, begun: Begun, stage: int, servers: int, server: int, blocks: Iterable[Block]) -> list[Block]:

@@ -183,8 +183,8 @@ def pipeline_of(task: type[Troubled] | None, marks: Path | str = "", seed: int =
     kind = task
 
     class Troubling(SparkExecutor):
-        def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
-            return kind(**vars(super().stage_task(begun, stage, servers)), marks=str(marks), seed=seed)
+        def stage_task(self, begun: Begun, stage: int, servers: int, shares: tuple[Share, ...]) -> StageTask:
+            return kind(**vars(super().stage_task(begun, stage, servers, shares)), marks=str(marks), seed=seed)
 
     class Mishaps(Pipeline):
         EXECUTOR = Troubling

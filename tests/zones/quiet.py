@@ -6,11 +6,9 @@ import sys
 import threading
 from pathlib import Path
 
-from pyspark.sql import DataFrame
-
 from everview.maintain.tasks import EpochTask
 from everview.operators.runner import Outcome
-from everview.store.contract import Begun
+from everview.store.contract import Begun, TableSnapshot
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
 from everview.zones.spark_executor import SparkExecutor
@@ -23,9 +21,9 @@ class Watched(Pipeline):
     class EXECUTOR(SparkExecutor):
         inside = threading.Event()
 
-        def work_over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
+        def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
             self.inside.set()
-            return super().work_over(begun, task, descriptors)
+            return super().work(begun, task, snapshot)
 
 
 def main(path: Path) -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from everview.catalog import MAIN
 from everview.client.database import Database
 from everview.errors import StaleEpochError
-from everview.zones.shares import Share
 from tests.zones.by_hand import ByHand
 from tests.zones.shop import Write, assert_all_is_right, open_shop, trade, write, writes
 
@@ -118,11 +117,6 @@ def test_a_task_that_wakes_up_after_the_commit_is_refused(shop: Database) -> Non
     with pytest.raises(StaleEpochError):
         hand.serve(begun, 2, 1, 0, blocks)
     assert_all_is_right(shop)
-
-
-def test_slices_of_another_epoch_are_refused() -> None:
-    with pytest.raises(StaleEpochError, match="epoch 4 was handed slices of epoch 5"):
-        Share.from_descriptors(4, [Share(5, leads=True).to_descriptors()])
 
 
 def test_an_epoch_takes_whole_batches_only(shop: Database) -> None:

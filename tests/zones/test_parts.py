@@ -19,7 +19,7 @@ from everview.store.contract import Begun, Damage
 from everview.zones import shares as zone_shares
 from everview.zones.failures import error_of
 from everview.zones.reports import TaskReport, require_whole, total
-from everview.zones.shares import Share, share_out
+from everview.zones.shares import share_out
 from everview.zones.shuffle_blocks import BATCH, BLOCK, Block, blocks_of, from_spark, in_batches, table_bytes, to_spark
 from everview.zones.workers import end_quietly
 
@@ -57,13 +57,6 @@ def test_a_build_shares_out_pieces_of_its_chunk_and_the_logs_once_it_has_rows() 
     later = Chunk("orders", after=b"k")
     (share,) = share_out(begun, EpochTask("plan", chunk=later), 2)
     assert len(share.slices) == 2 and share.pieces == (0,)
-
-
-@given(st.lists(st.integers(0, 9), max_size=4, unique=True), st.lists(st.integers(0, 9), max_size=3), st.booleans())
-def test_a_share_reads_as_it_was_described(nodes: list[int], pieces: list[int], leads: bool) -> None:
-    slices = tuple(Slice(node, 3, 7) for node in nodes)
-    share = Share(3, slices, tuple(pieces), leads)
-    assert Share.from_descriptors(3, [share.to_descriptors()]) == share
 
 
 @given(zones, st.integers(1, 20))

@@ -26,7 +26,8 @@ from everview.store.contract import Begun
 from everview.store.embedded.layout import LOG
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
-from everview.zones.source import DESCRIPTOR
+from everview.zones.shares import Share
+from everview.zones.source import SCHEMA
 from everview.zones.spark_executor import SparkExecutor
 from everview.zones.stage_task import StageTask
 from tests.zones.by_hand import beside
@@ -99,8 +100,8 @@ class Unlucky(Pipeline):
     """The first task of every stage of an epoch fails after it has done its work."""
 
     class EXECUTOR(SparkExecutor):
-        def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
-            task = super().stage_task(begun, stage, servers)
+        def stage_task(self, begun: Begun, stage: int, servers: int, shares: tuple[Share, ...]) -> StageTask:
+            task = super().stage_task(begun, stage, servers, shares)
             return FailingOnce(task, str(Path(self.place).parent / "marks"))  # type: ignore[return-value]
 
 
@@ -127,7 +128,7 @@ def test_a_batch_that_comes_while_somebody_else_does_an_epoch_has_nothing_to_do(
         maintainer.plans.pause("main")
         trade(shop, 5, seed=2)
         begun = beside(shop)
-        pipeline._run(spark.createDataFrame([], DESCRIPTOR), 0)
+        pipeline._run(spark.createDataFrame([], SCHEMA), 0)
         assert shop.store.views.begun("main") == replace(begun, resumed=True)
         maintainer.epochs.run(begun)
         maintainer.plans.resume("main")
@@ -171,8 +172,8 @@ class Raising(StageTask):
 
 class Broken(Pipeline):
     class EXECUTOR(SparkExecutor):
-        def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
-            task = super().stage_task(begun, stage, servers)
+        def stage_task(self, begun: Begun, stage: int, servers: int, shares: tuple[Share, ...]) -> StageTask:
+            task = super().stage_task(begun, stage, servers, shares)
             return Raising(**vars(task)) if stage == 2 else task
 
 

@@ -8,16 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from everview.change.frontier import Slice
 from everview.client.database import Database
-from everview.errors import DefinitionError
-from everview.maintain.coordination import set_servers
 from everview.maintain.epochs import begin_next
 from everview.store.contract import Begun
-from everview.zones.shares import Share
 from everview.zones.source import LogReader
 from tests.zones.by_hand import ByHand, beside
-from tests.zones.shop import trade, write
+from tests.zones.shop import write
 
 LIMIT = ReadAllAvailable()
 
@@ -46,7 +42,6 @@ def test_nothing_new_is_the_offset_spark_has(shop: Database, reader: LogReader) 
     start = reader.initialOffset()
     write(shop, ("put", [{"id": 1}]))
     assert reader.latestOffset(start, LIMIT) == start, "the mover begins epochs, not the source"
-    assert reader.partitions(start, start) == []
 
 
 def test_the_number_of_an_epoch_that_was_begun_is_the_offset(shop: Database, reader: LogReader) -> None:
@@ -55,35 +50,15 @@ def test_the_number_of_an_epoch_that_was_begun_is_the_offset(shop: Database, rea
     begun = _begin(shop)
     offset = reader.latestOffset(start, LIMIT)
     assert offset == {"epoch": begun.epoch, "frontier": str(begun.frontier)}
-    (partition,) = reader.partitions(start, offset)
-    assert partition.value == Share(begun.epoch, begun.start.slices_to(begun.frontier), leads=True)
-    (rows,) = reader.read(partition)
-    slices = [Slice(row["node"], row["after"], row["upto"]) for row in rows.to_pylist()]
-    assert slices == list(partition.value.slices) and {row["epoch"] for row in rows.to_pylist()} == {begun.epoch}
+    assert reader.partitions(start, offset) == [], "no task runs for the source"
 
 
-def test_as_many_tasks_read_logs_as_there_are_servers_now(
-    shop: Database, reader: LogReader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("everview.zones.shares.WORTH_A_TASK", 1)
-    start = reader.initialOffset()
-    trade(shop, 5, seed=1)
-    _begin(shop)
-    offset = reader.latestOffset(start, LIMIT)
-    for servers in (1, 3, 4, 2):
-        set_servers(shop.store, servers)
-        assert len(reader.partitions(start, offset)) == servers
-    with pytest.raises(DefinitionError, match="0 view servers"):
-        set_servers(shop.store, 0)
-
-
-def test_a_batch_that_was_committed_has_no_slices_when_spark_replays_it(shop: Database, reader: LogReader) -> None:
+def test_an_epoch_that_was_committed_is_not_offered(shop: Database, reader: LogReader) -> None:
     write(shop, ("put", [{"id": 1}]))
     start = reader.initialOffset()
     _begin(shop)
     offset = reader.latestOffset(start, LIMIT)
     _finish(shop)
-    assert reader.partitions(start, offset) == []
     assert reader.latestOffset(offset, LIMIT) == offset
 
 
@@ -101,12 +76,11 @@ def test_an_epoch_that_is_not_the_streams_is_not_offered(shop: Database, reader:
     begun = beside(shop) if whose == "a build" else _begin(shop, here=True)
     start = reader.initialOffset()
     assert reader.latestOffset(start, LIMIT) == start
-    assert reader.partitions(start, {"epoch": begun.epoch}) == []
     _finish(shop)
     write(shop, ("put", [{"id": 2}]))
     _begin(shop)
     offset = reader.latestOffset(start, LIMIT)
-    assert offset["epoch"] == begun.epoch + 1 and reader.partitions(start, offset) != []
+    assert offset["epoch"] == begun.epoch + 1
 
 
 def test_an_epoch_spark_believes_done_is_offered_again(shop: Database, reader: LogReader) -> None:
@@ -116,4 +90,3 @@ def test_an_epoch_spark_believes_done_is_offered_again(shop: Database, reader: L
     again = reader.latestOffset(offset, LIMIT)
     assert again != offset
     assert reader.latestOffset(again, LIMIT) not in (offset, again)
-    assert reader.partitions(offset, again) != []

@@ -1,6 +1,6 @@
 """Batches of the stream: what Spark calls when the source offers it an epoch.
 
-A batch brings descriptors of what to read, and the store decides of which epoch, whatever
+A batch has no rows, and its data frame is never executed. The store decides which epoch it does, whatever
 Spark's number of the batch is; where no epoch of the stream is under way, this batch was committed before.
 
 In a session of this process Spark calls the pipeline itself. Through Spark Connect the function is
@@ -48,14 +48,13 @@ class RemoteBatches:
             require_holder(store, self.holder)
             begun = offered(store, self.group)
             if begun is not None:
-                epochs, executor = self._epochs(store, batch.sparkSession)
-                epochs.run(begun, executor.over(batch))
+                self._epochs(store, batch.sparkSession).run(begun)
         except EverviewError:
             raise
         except Exception as error:
             raise error_of(error, f"an epoch of group {self.group} failed") from None
 
-    def _epochs(self, store: Store, spark: SparkSession) -> tuple[Epochs, SparkExecutor]:
+    def _epochs(self, store: Store, spark: SparkSession) -> Epochs:
         """The same from batch to batch: epochs have figures since when they are done here."""
         kept = _at_work.get(self)
         if kept is None:
@@ -64,7 +63,7 @@ class RemoteBatches:
             executor = self.executor(store, plans, spark, self.place, lambda: servers_of(store))
             kept = _at_work[self] = Epochs(store, catalog, plans, executor), executor
         kept[1].spark = spark
-        return kept
+        return kept[0]
 
 
 _at_work: dict[RemoteBatches, tuple[Epochs, SparkExecutor]] = {}

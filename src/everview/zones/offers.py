@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import time
 
-from everview.maintain.coordination import require_holder, servers_of
+from everview.maintain.coordination import require_holder
 from everview.maintain.epochs import offered
-from everview.maintain.tasks import EpochTask
 from everview.store.contract import Begun, Store
 from everview.store.opened import close_opened, opened
-from everview.zones.shares import Share, share_out
 
 ASK_AGAIN = 1.0
 """Seconds after which a source checks again that its maintainer is still there."""
@@ -45,14 +43,6 @@ class Offers:
             require_holder(self._store, self._holder)
             self._asked = time.monotonic()
         return begun
-
-    def shares(self) -> list[Share]:
-        """What tasks read in the epoch that is offered, as many as there are view servers at most; nothing
-        where none is."""
-        begun = offered(self._store, self._group)
-        if begun is None:
-            return []
-        return share_out(begun, EpochTask.from_bytes(begun.plan), servers_of(self._store))
 
     def close(self) -> None:
         close_opened(self._place)

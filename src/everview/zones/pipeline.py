@@ -299,7 +299,7 @@ class Pipeline(LocalPipeline):
             try:
                 begun = offered(maintainer.store, self.group)
                 if begun is not None:
-                    maintainer.epochs.run(begun, executor.over(batch))
+                    maintainer.epochs.run(begun, executor)
             except Exception as error:
                 if self._gives_up:
                     return

@@ -1,23 +1,23 @@
 """The streaming source: Spark's offsets are epochs of the store.
 
 The mover of a group begins an epoch in the store (:mod:`everview.maintain.mover`); if it is large enough for Spark, the
-source finds it there, and the offset that it returns to Spark is that epoch's number. The rows it yields are
-descriptors of log slices, so that no log byte passes through the JVM.
+source finds it there, and the offset that it returns to Spark is that epoch's number. It has no rows: what an epoch
+reads is shared out by the driver (:mod:`everview.zones.shares`), so that no Python worker runs for the source, and no
+log byte passes through the JVM.
 
-Spark calls four methods of its source, and the store answers all of them::
+Spark calls three methods of its source::
 
     initialOffset            the last committed epoch
     latestOffset(start)      the stream's epoch under way, else start (nothing new)
-    partitions(start, end)   the slices of the epoch under way, shared out among tasks
-    read(partition)          rows (epoch, node, after, upto, piece, leads)
+    partitions(start, end)   none
 
 That epochs begin in the store makes Spark's bookkeeping a mere echo. Whatever Spark remembers
 or has forgotten (a checkpoint that was lost, one that lags behind a crash, one that is ahead
-of a store which a power loss has set back), the slices are those of the epoch that is
+of a store which a power loss has set back), a batch does the epoch that is
 under way in the store, with the frontier it was begun with::
 
     store: committed 6, begun 7     Spark replays the batch of 7     7 is finished
-    store: committed 7              Spark replays the batch of 7     no slices, nothing to do
+    store: committed 7              Spark replays the batch of 7     nothing to do
     store: committed 7, begun 8     Spark lost everything            8 is finished, as begun
     store: begun 7 (set back)       Spark has 7 as done              offered again, marked so
 
@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
-from pyspark.sql.types import BooleanType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from everview.zones.workers import settle_in
 
@@ -44,24 +44,14 @@ if TYPE_CHECKING:
 
 NAME = "everview_log"
 
-DESCRIPTOR = StructType(
-    [
-        StructField("epoch", LongType()),
-        StructField("node", IntegerType()),
-        StructField("after", LongType()),
-        StructField("upto", LongType()),
-        StructField("piece", IntegerType()),
-        StructField("leads", BooleanType()),
-    ]
-)
-"""A log slice, or a piece of the rows that a build takes in; or neither, for a task that only leads."""
+SCHEMA = StructType([StructField("epoch", LongType())])
+"""A stream needs a column."""
 
 Offset = dict[str, int | str]
 
 
 class LogReader(DataSourceStreamReader):
-    """The reader Spark talks to. It lives in a process of its own; tasks have others, for
-    which only :meth:`read` is called."""
+    """The reader Spark talks to, in a process of its own."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._place = options["path"]
@@ -89,11 +79,11 @@ class LogReader(DataSourceStreamReader):
         return offset
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        """The shares of the epoch under way, one for each task of the first stage."""
-        return [InputPartition(share) for share in self._offers.shares()]
+        """None: a batch has no rows, so nothing runs for the source."""
+        return []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield partition.value.to_descriptors()
+        yield from ()
 
     def stop(self) -> None:
         self._offers.close()
@@ -108,7 +98,7 @@ class LogSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        return DESCRIPTOR
+        return SCHEMA
 
     def streamReader(self, schema: StructType) -> LogReader:
         return LogReader(self.options)

@@ -1,24 +1,21 @@
 """The work of epochs on Spark: a Python stage for each stage of the plan, a shuffle between them.
 
-An epoch runs over descriptors of what to read. Its work is done when the reports of its tasks show that all of
-it was read exactly once.
+The first stage runs over numbers, one for each share of what the epoch reads; the shares travel with its tasks. The
+work is done when the reports of the tasks show that all of it was read exactly once.
 
 ::
 
-    descriptors ──mapInArrow──▶ blocks ──repartitionById──▶ blocks ──mapInArrow──▶ … ──▶ reports
-                   stage 1              (one shuffle each)            stage 2                │
-                                                                                 outcome ◀───┘
+    0, 1, … ──mapInArrow──▶ blocks ──repartitionById──▶ blocks ──mapInArrow──▶ … ──▶ reports
+               stage 1              (one shuffle each)            stage 2                │
+                                                                             outcome ◀───┘
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from everview.maintain.executor import Executor
 from everview.maintain.plans import Plans
 from everview.maintain.tasks import EpochTask
 from everview.operators.bound import QUARANTINE
@@ -32,7 +29,6 @@ from everview.zones import shuffle_blocks
 from everview.zones.failures import error_of
 from everview.zones.reports import TaskReport, require_whole, tally_of, total
 from everview.zones.shares import Share, share_out
-from everview.zones.source import DESCRIPTOR
 from everview.zones.stage_task import StageTask
 
 
@@ -47,22 +43,11 @@ class SparkExecutor:
         self.machine = machine()
         self.servers = servers
 
-    def over(self, descriptors: DataFrame) -> Executor:
-        """This executor for the one epoch whose slices the stream has described."""
-        return _Described(self, descriptors)
-
     def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
-        """The work of an epoch that no stream describes: a chunk of a build, a joining, one that another
-        process left behind."""
-        shares = share_out(begun, task, self.servers())
-        spread = self.spark.range(0, len(shares), 1, len(shares))
-        return self.work_over(begun, task, spread.mapInArrow(DescribeShares(tuple(shares)), DESCRIPTOR))
-
-    def work_over(self, begun: Begun, task: EpochTask, descriptors: DataFrame) -> Outcome:
-        """The work of an epoch over descriptors of its slices."""
+        """Do the work of an epoch with a Spark job: one of the stream, a chunk of a build, a joining."""
         clock, servers = Clock(), self.servers()
         with clock("spark job"):
-            reports = self._tasks(begun, task, descriptors, servers)
+            reports = self._tasks(begun, task, servers)
         whole = total(reports)
         require_whole(begun, task, whole)
         with clock("quarantine"):
@@ -80,14 +65,14 @@ class SparkExecutor:
         states = Written(self.store.views, begun.epoch)
         return quarantine.write(states, bound.states[QUARANTINE], begun.frontier)
 
-    def _tasks(self, begun: Begun, task: EpochTask, descriptors: DataFrame, servers: int) -> list[TaskReport]:
-        stages = len(self.plans.load(task.plan).stages)
-        frame = descriptors
-        for stage in range(1, stages + 1):
-            work = self.stage_task(begun, stage, servers)
-            frame = (frame if stage == 1 else frame.repartitionById(servers, "server")).mapInArrow(
-                work, shuffle_blocks.SPARK_SCHEMA
-            )
+    def _tasks(self, begun: Begun, task: EpochTask, servers: int) -> list[TaskReport]:
+        shares = tuple(share_out(begun, task, servers))
+        frame: DataFrame = self.spark.range(0, len(shares), 1, len(shares))
+        for stage in range(1, len(self.plans.load(task.plan).stages) + 1):
+            if stage > 1:
+                frame = frame.repartitionById(servers, "server")
+            work = self.stage_task(begun, stage, servers, shares if stage == 1 else ())
+            frame = frame.mapInArrow(work, shuffle_blocks.SPARK_SCHEMA)
         try:
             found = frame.collect()  # the last stage sends nothing on: all of it is reports
         except Exception as error:
@@ -95,32 +80,8 @@ class SparkExecutor:
             raise error_of(error, f"an epoch of group {begun.group} failed") from None
         return [TaskReport.from_json(bytes(row.content)) for row in found]
 
-    def stage_task(self, begun: Begun, stage: int, servers: int) -> StageTask:
-        """What each task of a stage does."""
+    def stage_task(self, begun: Begun, stage: int, servers: int, shares: tuple[Share, ...]) -> StageTask:
+        """What each task of a stage does. Only the first stage has shares."""
         return StageTask(
-            self.place, begun.group, begun.epoch, str(begun.frontier), begun.plan, stage, servers, self.machine
+            self.place, begun.group, begun.epoch, str(begun.frontier), begun.plan, stage, servers, self.machine, shares
         )
-
-
-@dataclass(frozen=True)
-class _Described:
-    """An executor for one epoch of the stream."""
-
-    executor: SparkExecutor
-    descriptors: DataFrame
-
-    def work(self, begun: Begun, task: EpochTask, snapshot: TableSnapshot | None = None) -> Outcome:
-        """Do the work of the epoch over the descriptors that Spark has handed over."""
-        return self.executor.work_over(begun, task, self.descriptors)
-
-
-@dataclass(frozen=True)
-class DescribeShares:
-    """Hands each task its share of what an epoch reads."""
-
-    shares: tuple[Share, ...]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield self.shares[number].to_descriptors()

@@ -1,14 +1,14 @@
 """A stage of an epoch as a Spark task.
 
-A task takes blocks, or in the first stage descriptors of what to read, runs the
+A task takes blocks, or in the first stage the number of its share of what the epoch reads, runs the
 steps of its stage for the keys it owns, writes their state stamped with the epoch, and yields
 blocks for the stages after it, and a report.
 
 ::
 
-    descriptors ──▶ stage 1 ──blocks──▶ stage 2 ──blocks──▶ … ──▶ reports
-                    (where a log         (repartitionById
-                     slice is read)       between stages)
+    share number ──▶ stage 1 ──blocks──▶ stage 2 ──blocks──▶ … ──▶ reports
+                     (where a log         (repartitionById
+                      slice is read)       between stages)
 
 A task does nothing but that, so it may be tried again, run twice at the same time, or be left
 half done: what it writes is a function of the state as of the last epoch and of its input.
@@ -62,14 +62,15 @@ class StageTask:
     servers: int
     machine: str = ""
     """Where the store is, if it is known."""
+    shares: tuple[Share, ...] = ()
+    """What the tasks of the first stage read, by the number in the row that each of them gets."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle()
         context = TaskContext.get()
         number = context.partitionId() if context is not None else 0
         if self.stage == 1:
-            share = Share.from_descriptors(self.epoch, batches)
-            if share.leads or share.slices or share.pieces:
+            for share in (self.shares[row] for batch in batches for row in batch.column(0).to_pylist()):
                 yield from in_batches(self.first(opened(self.place, self.machine), number, share))
             return
         blocks = [block for batch in batches for block in from_spark(batch)]
