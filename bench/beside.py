@@ -26,6 +26,8 @@ from everview.errors import DeadlineError
 POLL = 0.002
 PATIENCE = 180.0
 STARTED = "started"
+SPARK = "spark"
+"""Reported once Spark has started, and takes the large epochs."""
 JAVA = "JAVA_TOOL_OPTIONS"
 
 
@@ -102,11 +104,14 @@ def maintained(
     master: str | None = None,
     servers: int = 2,
 ) -> Iterator[Child]:
-    """While another process maintains the views, from when they show all that was written before."""
+    """While another process maintains the views, from when they show all that was written before, and Spark, if it
+    uses that, has started."""
     log = path.with_name(f"{path.name}-{time.monotonic_ns()}.log")
     child = service(path, log, core=core, local=local, master=master, servers=servers)
     try:
         await_started(child, log)
+        if not local:
+            await_event(child, log, SPARK)
         await_shown(db, child=child)
         yield child
     except BaseException:
