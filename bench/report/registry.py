@@ -21,6 +21,7 @@ PLACES = ("bench/figures", "bench/others")
 ORDER = (
     "view_types",
     "many_views",
+    "one_more_view",
     "sharing",
     "baseline",
     "growth",

@@ -12,7 +12,7 @@ import pytest
 
 import everview
 from bench.epochs import in_process, wrong
-from bench.figures import baseline, many_views, sharing, view_types
+from bench.figures import baseline, many_views, one_more_view, sharing, view_types
 from bench.report.experiment import Experiment, Row, Setting
 from bench.workloads.synthetic import BT1, VALUES, Skew, Stream, Uniform, Writer, Zipf
 
@@ -204,6 +204,24 @@ def test_many_views_are_compared_row_by_row(tmp_path: Path) -> None:
         assert "missing" in many_views._wrong(db, family, 3, ["t0"])
         db.flush()
         assert many_views._wrong(db, family, 3, ["t0"]) == ""
+
+
+def test_one_more_view_is_compared_with_its_query(tmp_path: Path) -> None:
+    with everview.open(tmp_path / "store") as db:
+        db.create_table("bt1", BT1)
+        for view in range(3):
+            db.sql(one_more_view._create(view))
+        Writer(db, [Stream("bt1", 50, 4, 1, values=3)], 100).write(100)
+        assert "rows, its query" in one_more_view._wrong(db, range(3))
+        db.flush()
+        assert one_more_view._wrong(db, range(3)) == ""
+    rows: list[Row] = [
+        {"views": views, "create": 5.0, "epoch": 6.5, "drop": 4.0, "after": 3.0} for views in one_more_view.SIZES
+    ]
+    assert "From 100 to 12,800 views" in one_more_view.notes(rows)[0]
+    assert "12,800: 5.0 ms to create" in one_more_view.headline(rows)
+    assert set(rows[0]) == set(one_more_view.EXPERIMENT.columns)
+    assert one_more_view.notes([]) == [] and one_more_view.headline([]) == ""
 
 
 def test_sharing_is_right_in_both_ways(tmp_path: Path) -> None:
