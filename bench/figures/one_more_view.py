@@ -106,7 +106,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
         return [
             f"From {int(least):,} to {int(most):,} views a CREATE goes from {few['create']} to {many['create']} ms, a "
             f"DROP with all that follows from it from {few['drop']} to {many['drop']} ms. The first epoch after a "
-            f"CREATE goes from {few['epoch']} to {many['epoch']} ms: the constants of the family are made a table again",
+            f"CREATE goes from {few['epoch']} to {many['epoch']} ms: the family's constants are made a table again",
         ]
     return []
 
