@@ -131,6 +131,15 @@ class _ReplacedRows:
         )
 
 
+def replaced_records(stored: StoredRecords, changes: Changes) -> dict[bytes, bytes | None]:
+    """Of each place that changes, the record that is there afterwards; None: there is none."""
+    weights = one_array(changes[WEIGHT]).to_pylist()
+    keys, values = stored.keys_in(changes).to_pylist(), stored.values_in(changes).to_pylist()
+    found: dict[bytes, bytes | None] = {key: None for key, weight in zip(keys, weights, strict=True) if weight < 0}
+    found.update((key, value) for key, value, weight in zip(keys, values, weights, strict=True) if weight > 0)
+    return found
+
+
 @dataclass(frozen=True)
 class StoredView:
     """Reads one view of a bound plan."""
