@@ -35,6 +35,7 @@ from everview.client.view_rows import ViewRows
 from everview.errors import DeadlineError, InputError, LeaseTakenError, LogTrimmedError, UnknownObjectError
 from everview.maintain import Maintainer
 from everview.maintain.coordination import ask
+from everview.maintain.demand import ReadCounts
 from everview.maintain.laid import Laid, Moved
 from everview.maintain.pending import Pending
 from everview.maintain.rounds import Rounds
@@ -93,6 +94,7 @@ class Freshness:
         self.store = views.store
         self.pending = Pending(views.store, views.catalog, views.plans)
         self._maintainer = Maintainer(views.store, views.catalog)
+        self._reads = ReadCounts(views.store)
         self._seen: deque[tuple[float, Frontier]] = deque(maxlen=SAMPLES)
 
     def goal(self, asked: Asked) -> Frontier:
@@ -161,6 +163,9 @@ class Freshness:
             target |= commit.frontier
         if sum(commit.frontier.operations_to(target) for commit in commits.values()) > LITTLE:
             return None if not newest else self._laid(views, goal, snapshot, newest=False, seek=seek)
+        for group in {view.group for view in views}:
+            if commits[group].frontier != target:
+                self._count(group)
         over: list[Moved] = []
         for view in views:
             if commits[view.group].frontier != target:
@@ -174,6 +179,7 @@ class Freshness:
         """Return when an epoch has brought the group to the goal."""
         if self.reached(group, goal):
             return
+        self._count(group)
         if self.views.catalog.group(group).kind is GroupKind.LAZY:
             ask(self.store, group, goal)
         late = f"the views of group {group} are not as fresh as asked for in time"
@@ -191,6 +197,11 @@ class Freshness:
             except DeadlineError:
                 if not self.reached(group, goal):
                     rounds.check()
+
+    def _count(self, group: str) -> None:
+        """Count a read of a lazy group that lags."""
+        if self.views.catalog.group(group).kind is GroupKind.LAZY:
+            self._reads.add(group)
 
     def _missing(self, group: str, goal: Frontier) -> str:
         reached = self.store.views.committed(group).frontier
