@@ -99,6 +99,7 @@ class Freshness:
 
     def goal(self, asked: Asked) -> Frontier:
         """The frontier that a view has to reflect."""
+        self._reads.record()  # of earlier reads: later, what this one has looked up would be looked up again
         if not asked.fresh and asked.max_staleness is None:
             return Frontier()
         latest = self.store.log.latest()
@@ -164,8 +165,8 @@ class Freshness:
         if sum(commit.frontier.operations_to(target) for commit in commits.values()) > LITTLE:
             return None if not newest else self._laid(views, goal, snapshot, newest=False, seek=seek)
         for group in {view.group for view in views}:
-            if commits[group].frontier != target:
-                self._count(group)
+            if commits[group].frontier != target and self.views.catalog.group(group).kind is GroupKind.LAZY:
+                self._reads.add(group)
         over: list[Moved] = []
         for view in views:
             if commits[view.group].frontier != target:
@@ -179,8 +180,9 @@ class Freshness:
         """Return when an epoch has brought the group to the goal."""
         if self.reached(group, goal):
             return
-        self._count(group)
         if self.views.catalog.group(group).kind is GroupKind.LAZY:
+            self._reads.add(group)
+            self._reads.record(at_once=True)  # before the maintainer chooses between groups that are asked for
             ask(self.store, group, goal)
         late = f"the views of group {group} are not as fresh as asked for in time"
         rounds = Rounds(late, ends, lambda: self._missing(group, goal))
@@ -197,11 +199,6 @@ class Freshness:
             except DeadlineError:
                 if not self.reached(group, goal):
                     rounds.check()
-
-    def _count(self, group: str) -> None:
-        """Count a read of a lazy group that lags."""
-        if self.views.catalog.group(group).kind is GroupKind.LAZY:
-            self._reads.add(group)
 
     def _missing(self, group: str, goal: Frontier) -> str:
         reached = self.store.views.committed(group).frontier

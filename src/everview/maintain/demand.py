@@ -75,12 +75,19 @@ class ReadCounts:
         self._last: float | None = None
 
     def add(self, group: str) -> None:
-        """Count a read. The first one is recorded at once."""
+        """Count a read, in memory."""
         with self._lock:
             self._counts[group] += 1
+
+    def record(self, *, at_once: bool = False) -> None:
+        """Write what was counted, unless that was done in the last seconds."""
+        if not self._counts:
+            return
+        with self._lock:
             now = time.monotonic()
-            if self._last is not None and now - self._last < EVERY:
+            if not at_once and self._last is not None and now - self._last < EVERY:
                 return
             self._last = now
             counts, self._counts = self._counts, Counter()
-        record_reads(self._store, counts)
+        if counts:
+            record_reads(self._store, counts)
