@@ -11,12 +11,14 @@ definitions again, which takes a millisecond. What a process has counted and not
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from everview.errors import EverviewError
 from everview.maintain.plans import commit
 from everview.store.contract import Store
 
@@ -89,5 +91,5 @@ class ReadCounts:
                 return
             self._last = now
             counts, self._counts = self._counts, Counter()
-        if counts:
+        with contextlib.suppress(EverviewError):  # a full disk, say: no read fails because it cannot be counted
             record_reads(self._store, counts)

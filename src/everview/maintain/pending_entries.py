@@ -28,25 +28,30 @@ from everview.plan.maintenance.operator_definitions import DeltaOperator
 from everview.store.contract import Log, LogBatch
 from everview.store.encoding.ragged import Bytes
 
+MERGED = 8
+"""How many times larger a chunk is than the next one: so many entries need few chunks, and few copies."""
+
 Encoding: TypeAlias = tuple[str, str]
 """An expression over columns of a table, and the type whose encoding it is in."""
 
 
 @dataclass
 class _Chunk:
-    """Some entries, one after another, and the encoded values of their old and new rows."""
+    """Some entries, one after another, and the encoded values of their rows."""
 
     entries: pa.Table
-    encoded: dict[Encoding, tuple[Bytes, Bytes]] = field(default_factory=dict)
+    encoded: dict[Encoding, Bytes] = field(default_factory=dict)
+    """Of the new rows and, where entries have them, behind those of the old rows."""
 
     def followed_by(self, other: _Chunk) -> _Chunk:
         entries = pa.concat_tables([self.entries, other.entries]).combine_chunks()
         both = self.encoded.keys() & other.encoded.keys()
         return _Chunk(entries, {one: self._joined(other, one) for one in both})
 
-    def _joined(self, other: _Chunk, one: Encoding) -> tuple[Bytes, Bytes]:
-        (old, new), (more_old, more_new) = self.encoded[one], other.encoded[one]
-        return pa.concat_arrays([old, more_old]), pa.concat_arrays([new, more_new])
+    def _joined(self, other: _Chunk, one: Encoding) -> Bytes:
+        mine, theirs = self.encoded[one], other.encoded[one]
+        here, there = len(self.entries), len(other.entries)
+        return pa.concat_arrays([mine[:here], theirs[:there], mine[here:], theirs[there:]])
 
 
 @dataclass
@@ -60,7 +65,7 @@ class _Entries:
     def add(self, entries: pa.Table) -> None:
         """Add entries. Chunks of similar size become one, so there are few of them."""
         self.chunks.append(_Chunk(entries))
-        while len(self.chunks) > 1 and len(self.chunks[-2].entries) < 2 * len(self.chunks[-1].entries):
+        while len(self.chunks) > 1 and len(self.chunks[-2].entries) < MERGED * len(self.chunks[-1].entries):
             last = self.chunks.pop()
             self.chunks[-1] = self.chunks[-1].followed_by(last)
 
@@ -124,18 +129,18 @@ def _chosen(
     """The entries of a chunk whose old or new row fulfils the condition."""
     count = len(chunk.entries)
 
-    def encoded(part: Part) -> tuple[Bytes, Bytes]:
+    def encoded(part: Part) -> Bytes:
         place = part[0], str(sought.types[part[1]])
         if place not in chunk.encoded:
-            new = _rows(part, chunk.entries, columns)
-            old = _rows(part, chunk.entries, columns, OLD) if batch.before_images else new
-            both = sought.encoded(part, pa.concat_tables([old, new]))
-            chunk.encoded[place] = both[:count], both[count:]
+            rows = _rows(part, chunk.entries, columns)
+            if batch.before_images:
+                rows = pa.concat_tables([rows, _rows(part, chunk.entries, columns, OLD)])
+            chunk.encoded[place] = sought.encoded(part, rows)
         return chunk.encoded[place]
 
-    mask: Mask = sought.among(condition, lambda part: encoded(part)[1], count)
+    mask: Mask = sought.among(condition, encoded, 2 * count if batch.before_images else count)
     if batch.before_images:
-        mask |= sought.among(condition, lambda part: encoded(part)[0], count)
+        mask = mask[:count] | mask[count:]
     return chunk.entries.filter(pa.array(mask)) if mask.any() else chunk.entries[:0]
 
 

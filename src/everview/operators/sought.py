@@ -76,7 +76,8 @@ class SoughtRows:
     def _holds(self, part: Part, keys: Bytes) -> Mask:
         wanted = self.values[part[1]]
         if len(wanted) == 1:
-            same = pc.equal(keys, pa.scalar(next(iter(wanted)), BINARY)).fill_null(True)
+            same = pc.equal(keys, pa.scalar(next(iter(wanted)), BINARY))
+            same = same.fill_null(True) if keys.null_count else same
         else:
             same = pc.or_(pc.is_in(keys, value_set=pa.array(sorted(wanted), BINARY)), keys.is_null())
         found: Mask = same.to_numpy(zero_copy_only=False)

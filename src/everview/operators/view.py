@@ -52,6 +52,8 @@ class ViewWorker(StepWorker):
 
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         changes, _ = self.computed(work, self.gathered(0, inputs[0]))
+        if not work.states.keeps_records:
+            return condensed(changes)
         sides = _ReplacedRows.of(self.stored, changes)
         if sides is None:
             changes = condensed(changes)
