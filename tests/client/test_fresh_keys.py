@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 import threading
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -31,9 +32,9 @@ VIEWS = {
     "by_number": "SELECT CAST(s AS INTEGER) AS t, count(*) AS n FROM a GROUP BY 1",
     "by_two": "SELECT k, s, count(*) AS n FROM a WHERE x IS NOT NULL GROUP BY k, s",
     "by_month": "SELECT date_trunc('month', d) AS m, count(*) AS n, max(n) AS high FROM b GROUP BY 1",
-    "joined": "SELECT a.id, b.n, a.x, b.s FROM a JOIN b ON a.k = b.k AND a.x > b.n",
+    "joined": "SELECT a.id, b.k, b.n, a.x, b.s FROM a JOIN b ON a.k = b.k AND a.x > b.n",
     "joined_totals": "SELECT b.k, b.n, count(*) AS c, sum(a.x) AS total FROM a JOIN b ON a.k = b.k GROUP BY b.k, b.n",
-    "left_joined": "SELECT a.id, b.n, b.s FROM a LEFT JOIN b ON a.k = b.k AND b.s = a.s",
+    "left_joined": "SELECT a.id, b.k, b.n, b.s FROM a LEFT JOIN b ON a.k = b.k AND b.s = a.s",
     "full_joined": "SELECT a.id AS aid, b.k AS bk, b.n AS bn, a.x FROM a FULL JOIN b ON a.k = b.k AND b.n > 1",
     "with_itself": "SELECT one.id AS one, other.id AS other, one.x FROM a one JOIN a other ON one.k = other.x",
     "lonely": "SELECT id, k, x FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
@@ -168,6 +169,45 @@ def test_a_fresh_row_is_what_its_query_gives(filled: everview.Database, seed: in
         checked.check(rng.sample(list(checked.views), 12))
         if rng.random() < 0.5:
             filled.flush()
+
+
+def rows_of(rows: list[dict[str, object]]) -> Counter[str]:
+    return Counter(repr(shown(row)) for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_reads_of_all_rows_go_on_from_the_last_one(filled: everview.Database, seed: int) -> None:
+    """Without an epoch in between, over the state that earlier reads have computed."""
+    rng = random.Random(100 + seed)
+    epochs = {
+        view.group: filled.store.views.committed(view.group).epoch for view in filled.catalog.definitions().views()
+    }
+    names = rng.sample(list(VIEWS), 16)
+    for _ in range(5):
+        write(filled, rng, rng.choice([1, 4, 12]))
+        expected = asked_of_duckdb(filled)
+        for name in names:
+            found = filled.view(name).scan(fresh=True).dicts()
+            assert rows_of(found) == rows_of(expected[name]), name
+    for group, epoch in epochs.items():
+        assert filled.store.views.committed(group).epoch == epoch, "nothing was committed"
+    filled.flush()
+    assert all(rows_of(filled.view(name).scan().dicts()) == rows_of(expected[name]) for name in names)
+
+
+@pytest.mark.parametrize("limit", ["ENTRIES", "KEPT", "ANSWERS"])
+def test_what_is_kept_is_bounded(filled: everview.Database, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """What had to be forgotten is computed again."""
+    monkeypatch.setattr(f"everview.maintain.pending.{limit}", 2)
+    rng = random.Random(5)
+    checked = Checked(filled, rng)
+    names = ["grouped", "joined_totals", "ranked", "picked", "by_float"]
+    for _ in range(3):
+        write(filled, rng, 8)
+        checked.check(names)
+        kept = filled._freshness.pending
+        assert limit != "ENTRIES" or kept.size <= 2
+        assert limit != "KEPT" or len(kept) <= 2
 
 
 def test_rows_stay_right_while_epochs_are_committed_between_reads(filled: everview.Database) -> None:

@@ -118,6 +118,15 @@ class Pending:
         self._lock = threading.Lock()
         self._parts: OrderedDict[tuple[str, str, tuple[int, ...]], _Part] = OrderedDict()
 
+    def __len__(self) -> int:
+        """How many views it has steps ready for."""
+        return len(self._parts)
+
+    @property
+    def size(self) -> int:
+        """How many entries and rows it keeps for the next reads."""
+        return sum(map(len, self._parts.values()))
+
     def over(self, group: str, view: str, snapshot: TableSnapshot, frontier: Frontier | None = None) -> Laid:
         """A reader in which a view, or an index, is as it will be when its group is at the frontier,
         by default at that of the snapshot. Its records are read as of the snapshot's last committed
@@ -248,7 +257,7 @@ class Pending:
         """Forget what was computed for the views that were read the longest time ago."""
         while len(self._parts) > KEPT:
             self._parts.popitem(last=False)
-        total = sum(map(len, self._parts.values()))
+        total = self.size
         for part in self._parts.values():
             if total <= ENTRIES:
                 return

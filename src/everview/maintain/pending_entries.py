@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from everview.change.entries import OLD
+from everview.change.entries import DELETE, HAD, KIND, OLD
 from everview.change.frontier import Frontier
 from everview.operators.bound import BoundPlan
 from everview.operators.sought import Mask, SoughtRows
@@ -140,8 +141,16 @@ def _chosen(
 
     mask: Mask = sought.among(condition, encoded, 2 * count if batch.before_images else count)
     if batch.before_images:
-        mask = mask[:count] | mask[count:]
+        mask = _of_entries(chunk.entries, mask) if mask.any() else mask[:count]
     return chunk.entries.filter(pa.array(mask)) if mask.any() else chunk.entries[:0]
+
+
+def _of_entries(entries: pa.Table, mask: Mask) -> Mask:
+    """Which entries matter, given that of their new rows, and behind them of their old rows, whether there are such."""
+    came = pc.not_equal(entries[KIND], DELETE).to_numpy()
+    went = entries[HAD].to_numpy()
+    found: Mask = (mask[: len(entries)] & came) | (mask[len(entries) :] & went)
+    return found
 
 
 def _rows(part: Part, entries: pa.Table, columns: Mapping[str, str], prefix: str = "") -> pa.Table:
