@@ -74,7 +74,7 @@ class _Answer:
 
 
 @dataclass
-class _Part:
+class _ReadView:
     """The part of a plan that maintains one view, and what was computed with it."""
 
     runner: Runner
@@ -116,7 +116,7 @@ class Pending:
         self._catalog = catalog
         self._plans = plans
         self._lock = threading.Lock()
-        self._parts: OrderedDict[tuple[str, str, tuple[int, ...]], _Part] = OrderedDict()
+        self._parts: OrderedDict[tuple[str, str, tuple[int, ...]], _ReadView] = OrderedDict()
 
     def __len__(self) -> int:
         """How many views it has steps ready for."""
@@ -182,7 +182,7 @@ class Pending:
     # -------------------------------------------------------------- rows by their key
 
     def _sought(
-        self, part: _Part, snapshot: TableSnapshot, commit: Commit, goal: Frontier, sought: SoughtRows
+        self, part: _ReadView, snapshot: TableSnapshot, commit: Commit, goal: Frontier, sought: SoughtRows
     ) -> Moved:
         """What changes in the rows sought: only entries that can touch them are worked off."""
         kept = part.entries
@@ -215,7 +215,7 @@ class Pending:
 
     # -------------------------------------------------------------- all rows
 
-    def _all(self, part: _Part, snapshot: TableSnapshot, commit: Commit, goal: Frontier) -> Moved:
+    def _all(self, part: _ReadView, snapshot: TableSnapshot, commit: Commit, goal: Frontier) -> Moved:
         """What changes in all rows: the entries since the last read are worked off."""
         ahead = part.ahead
         if ahead is None or ahead.epoch != commit.epoch or not ahead.frontier <= goal:
@@ -243,17 +243,17 @@ class Pending:
             raise DefinitionError(f"{view} is not built yet", hint="it can be read when it is built")
         return found
 
-    def _part(self, digest: str, planned: BoundPlan, view: str) -> _Part:
+    def _part(self, digest: str, planned: BoundPlan, view: str) -> _ReadView:
         """The steps of a view, ready to run; with schemas that are as new as all that is in the logs."""
         bound = self._plans.as_defined(planned, self._catalog.definitions())
         versions = tuple(table.schema.version for table in bound.tables.values())
         kept = self._parts.get((digest, view, versions))
         if kept is None:
-            kept = self._parts[digest, view, versions] = _Part(Runner(_cut(bound, view)), view)
+            kept = self._parts[digest, view, versions] = _ReadView(Runner(_cut(bound, view)), view)
         self._parts.move_to_end((digest, view, versions))
         return kept
 
-    def _make_room(self, last: _Part) -> None:
+    def _make_room(self, last: _ReadView) -> None:
         """Forget what was computed for the views that were read the longest time ago."""
         while len(self._parts) > KEPT:
             self._parts.popitem(last=False)
@@ -264,7 +264,7 @@ class Pending:
             total -= len(part)
             part.forget()
 
-    def _last_step(self, part: _Part) -> Step:
+    def _last_step(self, part: _ReadView) -> Step:
         plan = part.runner.bound.plan
         return plan.step(plan.view(part.view).step)
 
