@@ -171,6 +171,30 @@ def test_a_fresh_row_is_what_its_query_gives(filled: everview.Database, seed: in
             filled.flush()
 
 
+def test_a_row_gets_and_loses_its_partner(filled: everview.Database) -> None:
+    """What is there without a partner depends on rows of the other side, of whatever key."""
+    a, b, full, left = (filled.table("a"), filled.table("b"), filled.view("full_joined"), filled.view("left_joined"))
+    b.put({"k": 77, "n": 3, "s": "1"})
+    a.put({"id": 78, "k": 78, "x": 1, "s": "1"})
+    filled.flush()
+    assert full.get(None, 77, 3, fresh=True) is not None and full.get(78, None, None, fresh=True) is not None
+    a.put({"id": 77, "k": 77, "x": 1, "s": "1"})
+    assert full.get(None, 77, 3, fresh=True) is None
+    assert full.get(77, 77, 3, fresh=True) == {"aid": 77, "bk": 77, "bn": 3, "x": 1}
+    assert left.get(78, None, None, fresh=True) == {"id": 78, "k": None, "n": None, "s": None}
+    b.put({"k": 78, "n": 2, "s": "1"})
+    assert full.get(78, None, None, fresh=True) is None and left.get(78, None, None, fresh=True) is None
+    assert left.get(78, 78, 2, fresh=True) == {"id": 78, "k": 78, "n": 2, "s": "1"}
+    a.delete(77)
+    b.delete(78, 2)
+    assert full.get(None, 77, 3, fresh=True) == {"aid": None, "bk": 77, "bn": 3, "x": None}
+    assert full.get(77, 77, 3, fresh=True) is None
+    assert left.get(78, None, None, fresh=True) is not None and left.get(78, 78, 2, fresh=True) is None
+    b.delete(77, 3)
+    a.delete(78)
+    assert full.get(None, 77, 3, fresh=True) is None and full.get(78, None, None, fresh=True) is None
+
+
 def rows_of(rows: list[dict[str, object]]) -> Counter[str]:
     return Counter(repr(shown(row)) for row in rows)
 
