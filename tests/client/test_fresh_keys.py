@@ -17,6 +17,7 @@ import pytest
 import everview
 from everview.sql.settings import connect
 from everview.store.encoding.registering import register
+from tests.client.every_type import SCALARS
 
 TABLES = """
     CREATE TABLE a (id INTEGER PRIMARY KEY, k INTEGER, x INTEGER, s VARCHAR, y DOUBLE);
@@ -258,3 +259,45 @@ def test_rows_stay_right_while_epochs_are_committed_between_reads(filled: evervi
     finally:
         over.set()
         maintainer.join()
+
+
+KINDS = [
+    *SCALARS,
+    "INTEGER[]",
+    "DOUBLE[2]",
+    "STRUCT(a INTERVAL, b INTEGER)",
+    "TUPLE(DATE, VARCHAR)",
+    "MAP(VARCHAR, REAL)",
+]
+VALUES = SCALARS | {
+    "INTEGER[]": ("[]", "[1, NULL]"),
+    "DOUBLE[2]": ("[0.0, 1.5]", "[-0.0, 1.5]", "[NULL, 'nan']"),
+    "STRUCT(a INTERVAL, b INTEGER)": ("{'a': '30 days', 'b': 1}", "{'a': '1 month', 'b': 1}", "{'a': NULL, 'b': NULL}"),
+    "TUPLE(DATE, VARCHAR)": ("('2024-01-01', 'x')",),
+    "MAP(VARCHAR, REAL)": ("MAP {'x': 1.5}", "MAP([], [])"),
+    "INTERVAL": ("'30 days'", "'1 month'", "'720 hours'", "'1 microsecond'"),
+    "DOUBLE": ("0.0", "-0.0", "'nan'", "1.1"),
+}
+
+
+def test_keys_of_every_type(tmp_path: Path) -> None:
+    """Values that SQL finds equal are one key, whichever of them rows have, and whichever is asked for."""
+    with everview.open(tmp_path, durability="none") as db:
+        with db.store.lease("maintenance"):
+            for number, kind in enumerate(KINDS):
+                db.sql(f"CREATE TABLE t{number} (id INTEGER PRIMARY KEY, v {kind}, x INTEGER)")
+                db.sql(f"CREATE MATERIALIZED VIEW v{number} AS SELECT v, count(*) AS n FROM t{number} GROUP BY v")
+        db.flush()
+        for number, kind in enumerate(KINDS):
+            values = [f"CAST({value} AS {kind})" for value in VALUES[kind]] + ["NULL"]
+            rows = [f"({id}, {value}, 0)" for id, value in enumerate(values * 2)]
+            db.sql(f"INSERT INTO t{number} VALUES {', '.join(rows)}")
+            view, table = db.view(f"v{number}"), db.table(f"t{number}")
+            for id in range(len(values)):
+                row = table.get(id)
+                assert row is not None
+                mine = f"SELECT v FROM t{number} WHERE id = {id}"
+                same = f"SELECT count(*) AS n FROM t{number} WHERE v IS NOT DISTINCT FROM ({mine})"
+                found = view.get(row["v"], fresh=True)
+                assert found is not None and found["n"] == db.sql(same).rows()[0][0], (kind, row)
+                assert view.get_many([(row["v"],)], fresh=True)["n"].to_pylist() == [found["n"]], (kind, row)

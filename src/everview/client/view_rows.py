@@ -191,12 +191,13 @@ class ViewRows:
         return self._sought([[key[at] for at in self._chosen] for key in keys])
 
     def sought_keys(self, keys: pa.Table | Sequence[object]) -> SoughtRows | None:
-        """The same of keys as they are given to read many; None where they are all rows, or many."""
+        """The rows with keys that are given as a list; None if there are very many, or they are an Arrow table."""
         if not isinstance(keys, list | tuple) or not 0 < len(keys) <= MOST_SOUGHT:
             return None
         self.refuse_hidden("get")
-        whole = [key if isinstance(key, tuple | list) else (key,) for key in keys]
-        return self.sought(whole) if all(len(key) == len(self.view.key) for key in whole) else None
+        single = len(self.view.key) == 1
+        whole = [(key,) if single and not isinstance(key, tuple) else key for key in keys]
+        return self.sought([key for key in whole if isinstance(key, tuple | list)])
 
     def sought_prefix(self, prefix: Sequence[object]) -> SoughtRows | None:
         """The rows whose keys begin with these values."""
