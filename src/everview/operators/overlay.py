@@ -66,7 +66,7 @@ class Run:
 
     below: Dry
     over: Overlay
-    keeps_records: bool = True
+    keeps: bool = True
     records: dict[int, dict[bytes, bytes | None]] = field(default_factory=lambda: defaultdict(dict))
     bags: dict[int, dict[bytes, Bag]] = field(default_factory=lambda: defaultdict(dict))
 

@@ -59,6 +59,8 @@ class PartitionWorker(StepWorker):
             mask = pa.array(kept)
             changes, rows = changes.filter(mask), rows.filter(mask)
             beside = Evaluated([column.filter(mask) for column in beside.columns])
+        if not work.states.keeps:
+            return changes
         key, order = beside.columns[: len(self._key)], beside.columns[len(self._key) :]
         members = rows[MEMBER] if self.members is not None else None
         keys = self.stored.keys(key, len(rows), members)

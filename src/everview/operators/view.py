@@ -52,7 +52,7 @@ class ViewWorker(StepWorker):
 
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         changes, _ = self.computed(work, self.gathered(0, inputs[0]))
-        if not work.states.keeps_records:
+        if not work.states.keeps:
             return condensed(changes)
         sides = _ReplacedRows.of(self.stored, changes)
         if sides is None:

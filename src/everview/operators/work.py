@@ -43,8 +43,8 @@ class States(Protocol):
     """State tables as a step sees them."""
 
     @property
-    def keeps_records(self) -> bool:
-        """Whether records that are written are kept; if not, steps need not make them."""
+    def keeps(self) -> bool:
+        """Whether what is written is kept; if not, steps need not make it."""
 
     def read(self, table: StateTable, keys: Bytes) -> Bytes:
         """The record of each key as of the last epoch, null where there is none."""
@@ -69,7 +69,7 @@ class Written:
 
     views: ViewStore
     epoch: int
-    keeps_records: bool = True
+    keeps: bool = True
 
     def read(self, table: StateTable, keys: Bytes) -> Bytes:
         return self.views.read(table, keys, self.epoch - 1)
@@ -97,7 +97,7 @@ class Dry:
 
     views: StateReader
     as_of: int
-    keeps_records: bool = False
+    keeps: bool = False
 
     def read(self, table: StateTable, keys: Bytes) -> Bytes:
         return self.views.read(table, keys, self.as_of)
