@@ -14,7 +14,6 @@ from everview.client import freshness
 from everview.client.view_handles import ViewReader
 from everview.errors import DeadlineError, InputError
 from everview.maintain.coordination import asked
-from everview.maintain.pending import Laid
 from everview.store.contract import TableSnapshot
 from tests.client.kinds import VIEWS, define, write
 from tests.oracle.maintained import bag
@@ -61,8 +60,7 @@ def rows_at(db: everview.Database, name: str, frontier: everview.Frontier) -> ob
     known = db._freshness.views
     with db.store.snapshot() as snapshot:
         rows = known.last(db.catalog.view(name))
-        moved = db._freshness.pending.moved_back(rows.view.group, name, snapshot, frontier)
-        laid: TableSnapshot = Laid(snapshot, [moved])
+        laid: TableSnapshot = db._freshness.pending.at(rows.view.group, name, snapshot, frontier)
         return ViewReader(rows, laid).scan().arrow()
 
 

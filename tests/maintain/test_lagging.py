@@ -233,7 +233,7 @@ def test_rows_to_come_are_computed_with_a_plan_that_is_swept_meanwhile(tmp_path:
             def pending(store: Store, snapshot: TableSnapshot = snapshot) -> int:
                 catalog = Catalog(store.metadata, store.views)
                 moved = Pending(store, catalog, Plans(store, catalog)).moved(MAIN, "m1", snapshot, snapshot.frontier)
-                return len(moved.changes)
+                return len(moved.records)
 
             expected = pending(k.store)
             reader = Stopped(k.store, call, pending)

@@ -44,6 +44,7 @@ class Held:
     before: dict[bytes, bytes] = field(default_factory=dict)
     after: dict[bytes, bytes] = field(default_factory=dict)
     writes: int = 0
+    keeps: bool = True
 
     def read(self, table: StateTable, keys: Bytes) -> Bytes:
         return pa.array([self.before.get(key) for key in keys.to_pylist()], pa.large_binary())

@@ -24,24 +24,38 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from everview.catalog import GroupKind, ViewDefinition
 from everview.change.frontier import Frontier
 from everview.client.known_views import KnownViews
+from everview.client.view_rows import ViewRows
 from everview.errors import DeadlineError, InputError, LeaseTakenError, LogTrimmedError, UnknownObjectError
 from everview.maintain import Maintainer
 from everview.maintain.coordination import ask
-from everview.maintain.pending import Laid, Moved, Pending
+from everview.maintain.demand import ReadCounts
+from everview.maintain.laid import Laid, Moved
+from everview.maintain.pending import Pending
 from everview.maintain.rounds import Rounds
 from everview.maintain.unfinished import standing
+from everview.operators.sought import SoughtRows
 from everview.store.contract import TableSnapshot
 
 LITTLE = 10_000
 """Pending log entries up to which a reader computes what they change."""
 SAMPLES = 1_000
 POLL = 0.002
+
+
+Seek: TypeAlias = Callable[[ViewRows], SoughtRows | None]
+"""Returns the rows of a view that a reader asks for by values of their key; None: all."""
+
+
+def everything(rows: ViewRows) -> SoughtRows | None:
+    """All rows."""
+    return None
 
 
 @dataclass(frozen=True)
@@ -80,10 +94,12 @@ class Freshness:
         self.store = views.store
         self.pending = Pending(views.store, views.catalog, views.plans)
         self._maintainer = Maintainer(views.store, views.catalog)
+        self._reads = ReadCounts(views.store)
         self._seen: deque[tuple[float, Frontier]] = deque(maxlen=SAMPLES)
 
     def goal(self, asked: Asked) -> Frontier:
         """The frontier that a view has to reflect."""
+        self._reads.record()  # of earlier reads: later, what this one has looked up would be looked up again
         if not asked.fresh and asked.max_staleness is None:
             return Frontier()
         latest = self.store.log.latest()
@@ -100,17 +116,23 @@ class Freshness:
     # -------------------------------------------------------------- versions
 
     def version(
-        self, views: Sequence[ViewDefinition], goal: Frontier, ends: float | None = None, *, newest: bool = False
+        self,
+        views: Sequence[ViewDefinition],
+        goal: Frontier,
+        ends: float | None = None,
+        *,
+        newest: bool = False,
+        seek: Seek = everything,
     ) -> Version:
         """A snapshot in which all of the views reflect the goal; views that must be computed for it
         are at one frontier with all others. With ``newest`` that is where the snapshot's tables are,
-        if it is near."""
+        if it is near. With ``seek`` only the rows that it returns are sure to reflect it."""
         rounds = Rounds(lambda: f"views {', '.join(view.name for view in views)} cannot be read at {goal} yet", ends)
         while True:
             snapshot = self.store.snapshot()
             epochs = {view.group: snapshot.committed(view.group).epoch for view in views}
             try:
-                found = self._laid(views, goal, snapshot, newest)
+                found = self._laid(views, goal, snapshot, newest, seek)
             except BaseException as error:
                 snapshot.close()
                 if isinstance(error, LogTrimmedError) and self._moved_on(epochs):
@@ -128,7 +150,7 @@ class Freshness:
         return any(self.store.views.committed(group).epoch != epoch for group, epoch in epochs.items())
 
     def _laid(
-        self, views: Sequence[ViewDefinition], goal: Frontier, snapshot: TableSnapshot, newest: bool
+        self, views: Sequence[ViewDefinition], goal: Frontier, snapshot: TableSnapshot, newest: bool, seek: Seek
     ) -> Version | None:
         """The snapshot with pending changes laid over it; None if there are too many."""
         commits = {view.group: snapshot.committed(view.group) for view in views}
@@ -141,12 +163,15 @@ class Freshness:
         for commit in commits.values():
             target |= commit.frontier
         if sum(commit.frontier.operations_to(target) for commit in commits.values()) > LITTLE:
-            return None if not newest else self._laid(views, goal, snapshot, newest=False)
+            return None if not newest else self._laid(views, goal, snapshot, newest=False, seek=seek)
+        for group in {view.group for view in views}:
+            if commits[group].frontier != target and self.views.catalog.group(group).kind is GroupKind.LAZY:
+                self._reads.add(group)
         over: list[Moved] = []
         for view in views:
             if commits[view.group].frontier != target:
-                self.views.at(view, commits[view.group].epoch)
-                over.append(self.pending.moved(view.group, view.name, snapshot, target))
+                rows = self.views.at(view, commits[view.group].epoch)
+                over.append(self.pending.moved(view.group, view.name, snapshot, target, seek(rows)))
         return Version(Laid(snapshot, over) if over else snapshot, target)
 
     # -------------------------------------------------------------- waiting
@@ -156,6 +181,8 @@ class Freshness:
         if self.reached(group, goal):
             return
         if self.views.catalog.group(group).kind is GroupKind.LAZY:
+            self._reads.add(group)
+            self._reads.record(at_once=True)  # before the maintainer chooses between groups that are asked for
             ask(self.store, group, goal)
         late = f"the views of group {group} are not as fresh as asked for in time"
         rounds = Rounds(late, ends, lambda: self._missing(group, goal))

@@ -42,7 +42,7 @@ from sqlglot import exp
 from everview.boundary import fast, public
 from everview.catalog import Definitions, ViewDefinition
 from everview.change.frontier import Frontier
-from everview.client.freshness import Asked, Freshness
+from everview.client.freshness import Asked, Freshness, Seek, everything
 from everview.client.reading import SessionContext, views_in
 from everview.client.result import Result
 from everview.client.snapshot_handles import opened
@@ -242,7 +242,7 @@ class SessionView:
                 self._reached(goal)
             self._session.saw(self._last[1])
             return row
-        snapshot = self._opened(goal, ends)
+        snapshot = self._opened(goal, ends, lambda rows: rows.sought([key]))
         with snapshot:
             return ViewReader(self._view.rows_in(snapshot), snapshot).get(*key)
 
@@ -254,8 +254,8 @@ class SessionView:
         self._last = commit.epoch, commit.frontier
         return goal <= commit.frontier
 
-    def _opened(self, goal: Frontier, ends: float | None) -> contract.TableSnapshot:
-        version = self._view.version(goal, ends)
+    def _opened(self, goal: Frontier, ends: float | None, seek: Seek = everything) -> contract.TableSnapshot:
+        version = self._view.version(goal, ends, seek)
         self._session.saw(version.shown)
         return version.snapshot
 
@@ -269,7 +269,7 @@ class SessionView:
     ) -> pa.Table:
         """The rows that exist, in the order of the keys."""
         asked = Asked(fresh, max_staleness, deadline)
-        with self._opened(self._goal(asked), asked.ends) as snapshot:
+        with self._opened(self._goal(asked), asked.ends, lambda rows: rows.sought_keys(keys)) as snapshot:
             return ViewReader(self._view.rows_in(snapshot), snapshot).get_many(keys)
 
     def scan(
@@ -285,7 +285,7 @@ class SessionView:
     ) -> Result:
         """Rows in the order of the key, or in the order of the view's definition."""
         asked = Asked(fresh, max_staleness, deadline)
-        snapshot = self._opened(self._goal(asked), asked.ends)
+        snapshot = self._opened(self._goal(asked), asked.ends, lambda rows: rows.sought_prefix(prefix))
         try:
             return scanned(self._view.rows_in(snapshot), snapshot, prefix, start, stop, limit, snapshot.close)
         except BaseException:

@@ -9,7 +9,7 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from everview.boundary import public
@@ -19,6 +19,7 @@ from everview.change.frontier import Frontier
 from everview.errors import DamagedEntryError, UnknownObjectError
 from everview.maintain import Plans
 from everview.maintain.builds import Build, builds_of
+from everview.maintain.demand import demand, per_minute
 from everview.maintain.figures import EpochFigures, Totals
 from everview.maintain.maintainer import LEASE
 from everview.maintain.metrics import Metrics
@@ -85,6 +86,9 @@ class GroupState:
     """The figures of the last epoch."""
     totals: Totals | None = None
     """All epochs since the group's first."""
+    asked: float = 0.0
+    """How often it is asked for each minute while it lags, lately: of lazy groups, the one that is asked for most is
+    moved first."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,8 @@ class Status:
         lines = [f"maintained by {self.maintainer or 'nobody at the moment'}"]
         for group in self.groups:
             lag = f"{group.lag} operations, {group.behind:.1f} s behind" if group.lag else "up to date"
-            lines.append(f"group {group.name} ({group.kind}): epoch {group.epoch}, {lag}")
+            asked = f", asked for {group.asked:.0f} times a minute" if group.asked >= 0.5 else ""
+            lines.append(f"group {group.name} ({group.kind}): epoch {group.epoch}, {lag}{asked}")
             if group.last is not None:
                 lines.append(f"  {_pace(group, group.last)}")
             for view in group.views:
@@ -180,9 +185,13 @@ def status(store: Store, catalog: Catalog, plans: Plans) -> Status:
     metrics = Metrics(store, catalog, plans)
     with store.snapshot() as snapshot:
         latest = snapshot.frontier
+        asked_for = demand(store)
         unreadable = sum(catalog.quarantine.count(id) for id in (UNKNOWN, *(table.id for table in catalog.tables())))
         groups = tuple(
-            _group(store, catalog, plans, metrics, snapshot, group.name, group.kind)
+            replace(
+                _group(store, catalog, plans, metrics, snapshot, group.name, group.kind),
+                asked=per_minute(asked_for.get(group.name, 0.0)),
+            )
             for group in definitions.groups()
             if group.kind is not GroupKind.BUILDING
         )

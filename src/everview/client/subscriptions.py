@@ -218,7 +218,7 @@ class Subscription:
         if frontier == now:
             return None
         try:
-            return self._freshness.pending.moved_back(rows.view.group, rows.view.name, snapshot, frontier).changes
+            return self._freshness.pending.moved_back(rows.view.group, rows.view.name, snapshot, frontier)
         except LogTrimmedError as error:
             raise self._too_old(self._at.epoch) from error
 

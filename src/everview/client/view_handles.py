@@ -35,7 +35,7 @@ from everview.catalog import ViewDefinition
 from everview.change.frontier import Frontier
 from everview.change.schema import Column
 from everview.client.exported_arrow import exported_table
-from everview.client.freshness import Asked, Freshness, Version
+from everview.client.freshness import Asked, Freshness, Seek, Version, everything
 from everview.client.result import Result, ResultColumn
 from everview.client.subscriptions import Subscription, ViewChange
 from everview.client.view_rows import ViewRows
@@ -175,7 +175,7 @@ class ViewHandle:
     ) -> Row | None:
         """The row with this key, or None."""
         if fresh or max_staleness is not None or deadline is not None:
-            with self._fresh(Asked(fresh, max_staleness, deadline)) as found:
+            with self._fresh(Asked(fresh, max_staleness, deadline), key) as found:
                 if found is not None:
                     return found.get(*key)
         known = self._known
@@ -206,14 +206,14 @@ class ViewHandle:
     # -------------------------------------------------------------- versions
 
     @contextmanager
-    def _fresh(self, asked: Asked) -> Iterator[ViewReader | None]:
-        """A reader of the view that is as fresh as asked for; None if the last epoch is fresh enough."""
+    def _fresh(self, asked: Asked, key: Sequence[object]) -> Iterator[ViewReader | None]:
+        """A reader of the row with this key that is as fresh as asked for; None if the last epoch is fresh enough."""
         goal, ends = self._freshness.goal(asked), asked.ends
         view = self.definition
         if self._freshness.reached(view.group, goal):
             yield None
             return
-        with self.version(goal, ends).snapshot as snapshot:
+        with self.version(goal, ends, lambda rows: rows.sought([key])).snapshot as snapshot:
             yield ViewReader(self.rows_in(snapshot), snapshot)
 
     def rows_in(self, snapshot: TableSnapshot) -> ViewRows:
@@ -221,19 +221,19 @@ class ViewHandle:
         view = self._known.rows.view
         return self._views.at(view, snapshot.committed(view.group).epoch)
 
-    def version(self, goal: Frontier, ends: float | None) -> Version:
-        """A snapshot in which the view reflects the goal."""
+    def version(self, goal: Frontier, ends: float | None, seek: Seek = everything) -> Version:
+        """A snapshot in which the view reflects the goal, or the rows of it that are sought."""
         rounds = Rounds(f"view {self._asked} is redefined again and again, and cannot be read", ends)
         while True:
             known = self._now()
-            found = self._freshness.version([known.rows.view], goal, ends)
+            found = self._freshness.version([known.rows.view], goal, ends, seek=seek)
             if self._views.store.metadata.version() == known.counter:
                 return found
             found.snapshot.close()
             rounds.changed(known.counter)
 
-    def _opened(self, asked: Asked) -> TableSnapshot:
-        return self.version(self._freshness.goal(asked), asked.ends).snapshot
+    def _opened(self, asked: Asked, seek: Seek = everything) -> TableSnapshot:
+        return self.version(self._freshness.goal(asked), asked.ends, seek).snapshot
 
     # -------------------------------------------------------------- many rows
 
@@ -246,7 +246,8 @@ class ViewHandle:
         deadline: float | None = None,
     ) -> pa.Table:
         """The rows that exist, in the order of the keys."""
-        with self._opened(Asked(fresh, max_staleness, deadline)) as snapshot:
+        asked = Asked(fresh, max_staleness, deadline)
+        with self._opened(asked, lambda rows: rows.sought_keys(keys)) as snapshot:
             return ViewReader(self.rows_in(snapshot), snapshot).get_many(keys)
 
     def scan(
@@ -262,7 +263,8 @@ class ViewHandle:
     ) -> Result:
         """Rows in the order of the key, or in the order of the view's definition: with these values in the
         first columns of the key, from ``start`` to before ``stop``."""
-        snapshot = self._opened(Asked(fresh, max_staleness, deadline))
+        asked = Asked(fresh, max_staleness, deadline)
+        snapshot = self._opened(asked, lambda rows: rows.sought_prefix(prefix))
         try:
             return scanned(self.rows_in(snapshot), snapshot, prefix, start, stop, limit, snapshot.close)
         except BaseException:

@@ -32,6 +32,7 @@ from everview.change.types import INTEGERS, Kind
 from everview.client.result import ResultColumn
 from everview.errors import DamagedEntryError, DefinitionError, InputError
 from everview.operators.bound import BoundPlan
+from everview.operators.sought import SoughtRows
 from everview.operators.stored import KEPT, Keys, short
 from everview.operators.view import StoredView
 from everview.sql.settings import connect
@@ -46,6 +47,9 @@ from everview.store.encoding.values import Refused, refusal
 FIRST_BLOCK = 256
 LAST_BLOCK = 65_536
 """Rows that are read at a time: few at first, so that a reader that stops early reads little."""
+
+MOST_SOUGHT = 1_000
+"""Keys up to which a fresh read works off what concerns these only."""
 
 _AS_GIVEN: dict[Kind, type] = {
     Kind.BOOLEAN: bool,
@@ -179,6 +183,33 @@ class ViewRows:
         twins = [(self.view.key[one], self.view.key[other]) for one, other in self._twins]
         equal = [[a == b for a, b in zip(given[x].to_pylist(), given[y].to_pylist(), strict=True)] for x, y in twins]
         return pa.array([self.place(key) for at, key in enumerate(whole) if all(one[at] for one in equal)], BINARY)
+
+    def sought(self, keys: Sequence[Sequence[object]]) -> SoughtRows | None:
+        """The rows with these keys, each the values of the view's key; None where the key has no columns."""
+        for key in keys:
+            self.encode(key)
+        return self._sought([[key[at] for at in self._chosen] for key in keys])
+
+    def sought_keys(self, keys: pa.Table | Sequence[object]) -> SoughtRows | None:
+        """The rows with keys that are given as a list; None if there are very many, or they are an Arrow table."""
+        if not isinstance(keys, list | tuple) or not 0 < len(keys) <= MOST_SOUGHT:
+            return None
+        self.refuse_hidden("get")
+        single = len(self.view.key) == 1
+        whole = [(key,) if single and not isinstance(key, tuple) else key for key in keys]
+        return self.sought([key for key in whole if isinstance(key, tuple | list)])
+
+    def sought_prefix(self, prefix: Sequence[object]) -> SoughtRows | None:
+        """The rows whose keys begin with these values."""
+        if isinstance(prefix, str | bytes) or not isinstance(prefix, Sequence):
+            prefix = (prefix,)
+        self.within(prefix)
+        return self._sought([prefix])
+
+    def _sought(self, rows: Sequence[Sequence[object]]) -> SoughtRows | None:
+        parts = zip(self.planned.key, self._keys.parts, strict=True)
+        found = SoughtRows.of([(name, part.type) for name, part in parts], rows)
+        return found if found.fields else None
 
     def within(
         self,

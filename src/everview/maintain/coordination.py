@@ -5,6 +5,7 @@ for which maintainer a process works. Most of it is small documents.
 
     maintenance/ask/<group>     the frontier that a reader of a lazy group waits for; the maintainer moves the group
                                 there and removes the document
+    maintenance/demand/<group>  how often readers ask for a lazy group (:mod:`everview.maintain.demand`)
     setting/servers             the number of view servers, which every process that shares out the work of an epoch
                                 reads; a new number holds from the next epoch on
 

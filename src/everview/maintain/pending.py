@@ -1,87 +1,111 @@
 """Rows of a view at another frontier than its last epoch's, without an epoch.
 
 Steps are pure, so the steps of one view are run over a slice of the logs, nothing is
-written, and what comes out is laid over the rows that are there.
-
-::
-
-    committed rows at frontier C        {a: 1, b: 2}
-    the logs from C to F hold           b → 3, c → 4
-    laid over                           {a: 1, b: 3, c: 4}        what the epoch to F will commit
+written, and what comes out is laid over the rows that are there (:mod:`everview.maintain.laid`).
 
 It goes the other way round as well, where the logs have before-images: from the rows at C back to
 what they were at an earlier frontier. That is how a version that is no longer kept is read.
 
-No step of another view is run: the plan is cut down to the view, of a family to its member. It costs
-what an epoch of that one view would cost.
+No step of another view is run: the plan is cut down to the view, of a family to its member. What a read costs
+depends on what it asks for, and on what was asked before:
+
+=============================  ==============================================================================
+asked                          worked off
+=============================  ==============================================================================
+rows by values of their key    of the entries, those that can touch such rows (:mod:`everview.operators.touching`);
+                               none, if these are the same as at the last read of the same rows
+all rows                       the entries since the last read (:mod:`everview.operators.overlay`)
+an earlier frontier            all entries back to it
+=============================  ==============================================================================
+
+That holds as long as no epoch is committed and the plan stays the same; then the next read starts with the entries
+that this epoch has left.
 """
 
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from types import TracebackType
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from dataclasses import dataclass, field, replace
 
 from everview.catalog import Catalog
-from everview.change.entries import WEIGHT
 from everview.change.frontier import Frontier
 from everview.errors import DefinitionError
+from everview.maintain.laid import Laid, Moved
+from everview.maintain.pending_entries import PendingEntries
 from everview.maintain.plans import Plans
 from everview.operators.bound import BoundPlan
 from everview.operators.flow import condensed, empty_changes
+from everview.operators.overlay import Overlay
 from everview.operators.runner import Runner
-from everview.operators.view import StoredView
-from everview.operators.work import Changes
-from everview.plan.maintenance import restricted
-from everview.store.contract import (
-    BagEnds,
-    BagRows,
-    Commit,
-    HeldTable,
-    LogBatch,
-    Records,
-    StateTable,
-    Store,
-    Table,
-    TableSnapshot,
-)
-from everview.store.encoding.keys import successor
-from everview.store.encoding.ragged import BINARY, Bytes
+from everview.operators.sought import Sieve, SoughtRows
+from everview.operators.touching import Touching, touching
+from everview.operators.view import StoredView, replaced_records
+from everview.operators.work import Changes, Dry
+from everview.plan.maintenance import Step, restricted
+from everview.store.contract import Commit, LogBatch, Store, TableSnapshot
 
 KEPT = 64
-"""Views whose steps are kept ready, and changes that are kept for the next reader."""
+"""Views whose steps, and whose pending entries, are kept ready."""
+ENTRIES = 100_000
+"""Log entries, and rows computed from them, that are kept for the next readers of all views."""
+ANSWERS = 1_000
+"""Rows asked for by their key that are remembered for each view."""
+
+
+@dataclass
+class _Ahead:
+    """All rows of a view at a frontier that no epoch has reached."""
+
+    epoch: int
+    frontier: Frontier
+    moved: Moved
+    overlay: Overlay = field(default_factory=Overlay)
 
 
 @dataclass(frozen=True)
-class Moved:
-    """What the logs between two frontiers change in one view."""
+class _Answer:
+    """What changes in some rows of a view, up to a frontier."""
 
-    reader: StoredView
-    """Of the view, in the part of the plan that maintains it."""
-    changes: Changes
-    """Stored rows that come and go, condensed."""
+    frontier: Frontier
+    entries: int
+    """How many entries could touch them: as long as there are no more, nothing else changes."""
+    moved: Moved
 
-    @property
-    def table(self) -> StateTable:
-        return self.reader.stored.table
 
-    @cached_property
-    def records(self) -> dict[bytes, bytes | None]:
-        """Of each touched place the record that is there afterwards."""
+@dataclass
+class _ReadView:
+    """The part of a plan that maintains one view, and what was computed with it."""
+
+    runner: Runner
+    view: str
+    reader: StoredView = field(init=False)
+    entries: PendingEntries | None = None
+    ahead: _Ahead | None = None
+    answers: OrderedDict[SoughtRows, _Answer] = field(default_factory=OrderedDict)
+    """By what was asked."""
+    _touching: dict[tuple[str, ...], Touching] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.reader = StoredView(self.runner.bound, self.view)
+
+    def __len__(self) -> int:
+        """How many entries and rows it keeps."""
+        return len(self.entries or ()) + (len(self.ahead.overlay) if self.ahead else 0)
+
+    def forget(self) -> None:
+        """Keep the steps only."""
+        self.entries = self.ahead = None
+        self.answers.clear()
+
+    def touching(self, fields: tuple[str, ...]) -> Touching:
+        if fields not in self._touching:
+            self._touching[fields] = touching(self.runner.bound.plan, self.view, fields)
+        return self._touching[fields]
+
+    def moved(self, changes: Changes | None) -> Moved:
         stored = self.reader.stored
-        keys = stored.keys_in(self.changes).to_pylist()
-        values = stored.values_in(self.changes).to_pylist()
-        weights = self.changes[WEIGHT].to_pylist()
-        found: dict[bytes, bytes | None] = {key: None for key, weight in zip(keys, weights, strict=True) if weight < 0}
-        found.update((k, value) for k, value, weight in zip(keys, values, weights, strict=True) if weight > 0)
-        return found
+        return Moved(stored.table, {} if changes is None else replaced_records(stored, changes))
 
 
 class Pending:
@@ -92,8 +116,16 @@ class Pending:
         self._catalog = catalog
         self._plans = plans
         self._lock = threading.Lock()
-        self._runners: OrderedDict[tuple[str, str, tuple[int, ...]], Runner] = OrderedDict()
-        self._last: OrderedDict[tuple[str, str, int, Frontier], Moved] = OrderedDict()
+        self._parts: OrderedDict[tuple[str, str, tuple[int, ...]], _ReadView] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many views it has steps ready for."""
+        return len(self._parts)
+
+    @property
+    def size(self) -> int:
+        """How many entries and rows it keeps for the next reads."""
+        return sum(map(len, self._parts.values()))
 
     def over(self, group: str, view: str, snapshot: TableSnapshot, frontier: Frontier | None = None) -> Laid:
         """A reader in which a view, or an index, is as it will be when its group is at the frontier,
@@ -102,23 +134,28 @@ class Pending:
         wanted = snapshot.frontier if frontier is None else frontier
         return Laid(snapshot, [self.moved(group, view, snapshot, wanted)])
 
-    def moved(self, group: str, view: str, snapshot: TableSnapshot, goal: Frontier) -> Moved:
+    def moved(
+        self, group: str, view: str, snapshot: TableSnapshot, goal: Frontier, sought: SoughtRows | None = None
+    ) -> Moved:
         """What changes in a view from the snapshot's committed rows to a frontier; nothing where they
-        are there already."""
+        are there already. With ``sought`` only what changes in these rows is complete and right."""
         commit = snapshot.committed(group)
         digest, bound = self._planned(group, view, commit.epoch)
         with self._lock:
-            found = self._last.get((digest, view, commit.epoch, goal))
-            if found is None:
-                runner = self._runner(digest, bound, view)
-                found = self._dry(runner, view, snapshot, commit, commit.frontier | goal)
-                self._last[digest, view, commit.epoch, goal] = found
-                while len(self._last) > KEPT:
-                    self._last.popitem(last=False)
+            part = self._part(digest, bound, view)
+            goal = commit.frontier | goal
+            ahead = part.ahead
+            if ahead is not None and (ahead.epoch, ahead.frontier) == (commit.epoch, goal):
+                found = ahead.moved
+            elif sought is None or not part.touching(sought.fields).conditions:
+                found = self._all(part, snapshot, commit, goal)
+            else:
+                found = self._sought(part, snapshot, commit, goal, sought)
+            self._make_room(part)
             return found
 
-    def moved_back(self, group: str, view: str, snapshot: TableSnapshot, goal: Frontier) -> Moved:
-        """What changes in a view from the snapshot's committed rows back to an earlier frontier."""
+    def moved_back(self, group: str, view: str, snapshot: TableSnapshot, goal: Frontier) -> Changes:
+        """The stored rows that come and go from the snapshot's committed rows back to an earlier frontier."""
         if not self._store.log.guarantees.before_images:
             raise DefinitionError(
                 f"earlier rows of view {view} cannot be computed",
@@ -127,22 +164,78 @@ class Pending:
             )
         commit = snapshot.committed(group)
         with self._lock:
-            runner = self._runner(*self._planned(group, view, commit.epoch), view)
-            return self._dry(runner, view, snapshot, commit, goal, undo=True)
+            part = self._part(*self._planned(group, view, commit.epoch), view)
+            batches = self._read(part.runner.bound, goal, commit.frontier)
+            step = self._last_step(part)
+            if not batches:
+                return empty_changes(step)
+            made = part.runner.dry(snapshot, commit.epoch, batches, undo=True).changes.get(step.fingerprint)
+            return empty_changes(step) if made is None else condensed(made)
 
-    def _dry(
-        self, runner: Runner, view: str, snapshot: TableSnapshot, commit: Commit, goal: Frontier, *, undo: bool = False
+    def at(self, group: str, view: str, snapshot: TableSnapshot, frontier: Frontier) -> Laid:
+        """A reader in which a view is as it was at an earlier frontier."""
+        changes = self.moved_back(group, view, snapshot, frontier)
+        with self._lock:
+            part = self._part(*self._planned(group, view, snapshot.committed(group).epoch), view)
+        return Laid(snapshot, [part.moved(changes)])
+
+    # -------------------------------------------------------------- rows by their key
+
+    def _sought(
+        self, part: _ReadView, snapshot: TableSnapshot, commit: Commit, goal: Frontier, sought: SoughtRows
     ) -> Moved:
-        start, end = (goal, commit.frontier) if undo else (commit.frontier, goal)
-        tables = list(runner.bound.tables.values())
-        batches: list[LogBatch] = []
-        for piece in start.slices_to(end):
-            batches += self._store.log.read(piece, tables).batches
-        step = runner.bound.plan.step(runner.bound.plan.view(view).step)
+        """What changes in the rows sought: only entries that can touch them are worked off."""
+        kept = part.entries
+        if kept is None or kept.epoch != commit.epoch or not kept.frontier <= goal:
+            kept = PendingEntries(part.runner.bound, commit.epoch, commit.frontier)
+            part.entries = kept
+            part.answers.clear()
+        known = part.answers.get(sought)
+        if known is not None and known.frontier == goal:
+            return known.moved
+        if kept.frontier != goal:
+            kept.extend(self._store.log, goal)
+        conditions = part.touching(sought.fields)
+        batches = kept.that_matter(sought, conditions.conditions)
+        count = sum(len(batch.entries) for batch in batches)
+        if known is not None and known.entries == count:
+            part.answers[sought] = replace(known, frontier=goal)
+            return known.moved
         changes = None
         if batches:
-            changes = runner.dry(snapshot, commit.epoch, batches, undo=undo).changes.get(step.fingerprint)
-        return Moved(StoredView(runner.bound, view), empty_changes(step) if changes is None else condensed(changes))
+            only = Sieve(sought, conditions)
+            outcome = part.runner.dry(snapshot, commit.epoch, batches, only=only)
+            changes = outcome.changes.get(self._last_step(part).fingerprint)
+        found = part.moved(changes)
+        part.answers[sought] = _Answer(goal, count, found)
+        part.answers.move_to_end(sought)
+        if len(part.answers) > ANSWERS:
+            part.answers.popitem(last=False)
+        return found
+
+    # -------------------------------------------------------------- all rows
+
+    def _all(self, part: _ReadView, snapshot: TableSnapshot, commit: Commit, goal: Frontier) -> Moved:
+        """What changes in all rows: the entries since the last read are worked off."""
+        ahead = part.ahead
+        if ahead is None or ahead.epoch != commit.epoch or not ahead.frontier <= goal:
+            ahead = _Ahead(commit.epoch, commit.frontier, Moved(part.reader.stored.table, {}))
+        batches = self._read(part.runner.bound, ahead.frontier, goal)
+        part.ahead = None  # nothing is kept of a run that fails
+        if batches:
+            run = ahead.overlay.run(Dry(snapshot, commit.epoch))
+            part.runner.tried(run, batches)
+            ahead.overlay.end(run)
+            ahead.moved = Moved(ahead.moved.table, dict(ahead.overlay.records[ahead.moved.table.id]))
+        ahead.frontier = goal
+        part.ahead = ahead
+        return ahead.moved
+
+    def _read(self, bound: BoundPlan, start: Frontier, end: Frontier) -> list[LogBatch]:
+        tables = list(bound.tables.values())
+        return [batch for piece in start.slices_to(end) for batch in self._store.log.read(piece, tables).batches]
+
+    # -------------------------------------------------------------- what is kept
 
     def _planned(self, group: str, view: str, epoch: int) -> tuple[str, BoundPlan]:
         found = self._plans.named_at(group, epoch)
@@ -150,122 +243,33 @@ class Pending:
             raise DefinitionError(f"{view} is not built yet", hint="it can be read when it is built")
         return found
 
-    def _runner(self, digest: str, planned: BoundPlan, view: str) -> Runner:
+    def _part(self, digest: str, planned: BoundPlan, view: str) -> _ReadView:
         """The steps of a view, ready to run; with schemas that are as new as all that is in the logs."""
         bound = self._plans.as_defined(planned, self._catalog.definitions())
         versions = tuple(table.schema.version for table in bound.tables.values())
-        kept = self._runners.get((digest, view, versions))
+        kept = self._parts.get((digest, view, versions))
         if kept is None:
-            kept = self._runners[digest, view, versions] = Runner(_part(bound, view))
-        self._runners.move_to_end((digest, view, versions))
-        while len(self._runners) > KEPT:
-            self._runners.popitem(last=False)
+            kept = self._parts[digest, view, versions] = _ReadView(Runner(_cut(bound, view)), view)
+        self._parts.move_to_end((digest, view, versions))
         return kept
 
+    def _make_room(self, last: _ReadView) -> None:
+        """Forget what was computed for the views that were read the longest time ago."""
+        while len(self._parts) > KEPT:
+            self._parts.popitem(last=False)
+        total = self.size
+        for part in self._parts.values():
+            if total <= ENTRIES:
+                return
+            total -= len(part)
+            part.forget()
 
-def _part(bound: BoundPlan, view: str) -> BoundPlan:
+    def _last_step(self, part: _ReadView) -> Step:
+        plan = part.runner.bound.plan
+        return plan.step(plan.view(part.view).step)
+
+
+def _cut(bound: BoundPlan, view: str) -> BoundPlan:
     plan = restricted(bound.plan, [view])
     tables = {use.name: bound.tables[use.name] for use in plan.tables}
     return replace(bound, plan=plan, tables=tables)
-
-
-class Laid:
-    """A snapshot with changes of views laid over it: their records as of the last committed epoch are
-    those at the frontier that they moved to."""
-
-    def __init__(self, snapshot: TableSnapshot, moved: Sequence[Moved]) -> None:
-        self._snapshot = snapshot
-        self._records: dict[int, dict[bytes, bytes | None]] = {}
-        for one in moved:
-            self._records.setdefault(one.table.id, {}).update(one.records)
-        self._places = {table: sorted(records) for table, records in self._records.items()}
-
-    # -------------------------------------------------------------- records
-
-    def get(self, table: StateTable, key: bytes, as_of: int) -> bytes | None:
-        over = self._records.get(table.id)
-        return over[key] if over is not None and key in over else self._snapshot.get(table, key, as_of)
-
-    def read(self, table: StateTable, keys: Bytes, as_of: int) -> Bytes:
-        found = self._snapshot.read(table, keys, as_of)
-        over = self._records.get(table.id)
-        if over is None:
-            return found
-        plain = zip(keys.to_pylist(), found.to_pylist(), strict=True)
-        return pa.array([over.get(key, value) if key in over else value for key, value in plain], BINARY)
-
-    def scan(
-        self, table: StateTable, prefix: bytes, as_of: int, limit: int | None = None, after: bytes | None = None
-    ) -> Records:
-        if not self._records.get(table.id):
-            return self._snapshot.scan(table, prefix, as_of, limit, after)
-        parts: list[Records] = []
-        left = limit
-        while True:
-            found = self._snapshot.scan(table, prefix, as_of, left, after)
-            whole = left is None or len(found.keys) < left
-            upto = None if whole else found.keys[-1].as_py()
-            parts.append(self._with_changes(table.id, found, prefix, after, upto))
-            if left is not None:
-                left -= len(parts[-1].keys)
-            if whole or left is None or left <= 0:
-                break
-            after = upto
-        keys = pa.concat_arrays([part.keys for part in parts])
-        values = pa.concat_arrays([part.values for part in parts])
-        return Records(keys[:limit], values[:limit])
-
-    def _with_changes(
-        self, table: int, found: Records, prefix: bytes, after: bytes | None, upto: bytes | None
-    ) -> Records:
-        """Records of a stretch of keys, and what is laid over the same stretch."""
-        over, places = self._records[table], self._places[table]
-        first = max(bisect_left(places, prefix), 0 if after is None else bisect_right(places, after))
-        beyond = successor(prefix)
-        last = len(places) if beyond is None else bisect_left(places, beyond)
-        if upto is not None:
-            last = min(last, bisect_right(places, upto))
-        touched = places[first:last]
-        if not touched:
-            return found
-        kept = pc.invert(pc.is_in(found.keys, value_set=pa.array(touched, BINARY)))
-        fresh = [place for place in touched if over[place] is not None]
-        keys = pa.concat_arrays([found.keys.filter(kept), pa.array(fresh, BINARY)])
-        values = pa.concat_arrays([found.values.filter(kept), pa.array([over[place] for place in fresh], BINARY)])
-        order = pc.array_sort_indices(keys)
-        return Records(keys.take(order), values.take(order))
-
-    # -------------------------------------------------------------- as they are
-
-    def read_bags(self, table: StateTable, keys: Bytes, as_of: int, first: pa.Int64Array | None = None) -> BagRows:
-        return self._snapshot.read_bags(table, keys, as_of, first)
-
-    def bag_keys(self, table: StateTable, as_of: int, limit: int | None = None, after: bytes | None = None) -> Bytes:
-        return self._snapshot.bag_keys(table, as_of, limit, after)
-
-    def bag_ends(self, table: StateTable, keys: Bytes, as_of: int) -> tuple[Bytes, Bytes]:
-        return self._snapshot.bag_ends(table, keys, as_of)
-
-    def preview_bags(self, table: StateTable, changes: BagRows, as_of: int) -> BagEnds:
-        return self._snapshot.preview_bags(table, changes, as_of)
-
-    def committed(self, group: str) -> Commit:
-        return self._snapshot.committed(group)
-
-    @property
-    def frontier(self) -> Frontier:
-        return self._snapshot.frontier
-
-    def table(self, table: Table) -> HeldTable:
-        return self._snapshot.table(table)
-
-    def close(self) -> None:
-        self._snapshot.close()
-
-    def __enter__(self) -> Laid:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

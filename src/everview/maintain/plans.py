@@ -64,6 +64,8 @@ class Plans:
         self.store = store
         self.catalog = catalog
         self._inputs: dict[object, ViewInput] = {}
+        self._histories: dict[str, tuple[int, Sequence[tuple[str, int]]]] = {}
+        """By group, with the counter of all documents at which they were read."""
         self._created: dict[object, ViewInput] = {}
         self._alike: set[object] = set()
         """Templates whose views compile to the same when they are created and from their records."""
@@ -254,9 +256,15 @@ class Plans:
         builds = (json.loads(document) for document in self.store.metadata.documents(BUILDS)[1].values())
         return any(build["target"] == group and build["joined"] is not None for build in builds)
 
-    def _history(self, group: str) -> list[tuple[str, int]]:
-        recorded = self.store.metadata.documents(GROUPS + group)[1].get(GROUPS + group)
-        return [] if recorded is None else [(digest, since) for digest, since in json.loads(recorded)]
+    def _history(self, group: str) -> Sequence[tuple[str, int]]:
+        known = self._histories.get(group)
+        if known is not None and known[0] == self.store.metadata.version():
+            return known[1]
+        counter, found = self.store.metadata.documents(GROUPS + group)
+        recorded = found.get(GROUPS + group)
+        history = () if recorded is None else tuple((digest, since) for digest, since in json.loads(recorded))
+        self._histories[group] = counter, history
+        return history
 
     def pause(self, group: str) -> None:
         """Refuse to begin epochs of the group, until :meth:`resume`."""

@@ -21,6 +21,7 @@ from everview.change.frontier import Frontier
 from everview.errors import EverviewError
 from everview.maintain.builds import Build
 from everview.maintain.coordination import answered, asked
+from everview.maintain.demand import by_demand, demand
 from everview.maintain.epochs import streamed
 from everview.maintain.maintainer import Maintainer
 from everview.maintain.rebuilding import is_rebuilt
@@ -95,9 +96,11 @@ class Scheduler:
     # -------------------------------------------------------------- pieces of work
 
     def move_asked(self) -> bool:
-        """Move the groups that a reader waits for."""
+        """Move the groups that readers wait for, all of them in each turn: those first that are asked for most."""
         maintainer, moved = self._maintainer, False
-        for group, goal in asked(maintainer.store).items():
+        goals = asked(maintainer.store)
+        for group in by_demand(goals, demand(maintainer.store) if len(goals) > 1 else {}):
+            goal = goals[group]
             if group != self._streamed_group and group in maintainer.groups():
                 with self._unless_rebuilt(group):
                     maintainer.advance(group, goal, over=self._over.is_set)
@@ -128,15 +131,16 @@ class Scheduler:
 
     def move_groups(self) -> bool:
         """Take each group one epoch further: continuous ones always, lazy ones once nothing has been written for a
-        while."""
+        while, those first that are asked for most. So no group waits for more than one epoch of each other one."""
         maintainer, moved = self._maintainer, False
         latest, now = maintainer.store.log.latest(), time.monotonic()
         if latest != self._latest[0]:
             self._latest = latest, now
         idle = now - self._latest[1] >= IDLE
         kinds = {group.name: group.kind for group in maintainer.catalog.groups()}
-        for group in maintainer.groups():
-            if group != self._streamed_group and (kinds[group] is GroupKind.CONTINUOUS or idle):
+        due = [group for group in maintainer.groups() if kinds[group] is GroupKind.CONTINUOUS or idle]
+        for group in by_demand(due, demand(maintainer.store) if idle else {}):
+            if group != self._streamed_group:
                 with self._unless_rebuilt(group):
                     plan = maintainer.plan_of(group)
                     done = maintainer.epochs.step(group, plan, latest)

@@ -115,7 +115,9 @@ class AggregateWorker(StepWorker):
         for number, rows in enumerate(changed):
             for side, columns in zip(sides, self._values(work, number, rows, groups), strict=True):
                 side.append(columns)
-        always = pc.is_in(keys, value_set=one_array(self._always(work)[KEY])).to_numpy(zero_copy_only=False)
+        always = np.zeros(len(groups), np.bool_)
+        if self.operator.always:
+            always = pc.is_in(keys, value_set=one_array(self._always(work)[KEY])).to_numpy(zero_copy_only=False)
         first = work.first(self.step)
         parts = []
         for columns_of_parts, weight, ever in zip(sides, (-1, 1), (always & (not first), always), strict=True):

@@ -76,7 +76,8 @@ class Copies:
         before = self._counts(old)
         after = before + net[chosen]
         self._check(after, values)
-        self._write(work, keys, values, old, after)
+        if work.states.keeps:
+            self._write(work, keys, values, old, after)
         return Counted(values, members.take(row) if members is not None else None, before, after)
 
     def _counts(self, records: Bytes) -> Counts:

@@ -26,6 +26,7 @@ Bag = Counter[bytes]
 class InMemory:
     """The states of one plan."""
 
+    keeps: bool = True
     _records: dict[int, dict[bytes, bytes]] = field(default_factory=lambda: defaultdict(dict))
     _bags: dict[int, dict[bytes, Bag]] = field(default_factory=lambda: defaultdict(dict))
     _written: dict[int, dict[bytes, bytes | None]] = field(default_factory=lambda: defaultdict(dict))

@@ -144,8 +144,9 @@ class PreAggregationWorker(StepWorker):
         }
         was, stays = self._there(before, partials), self._there(after, partials)
         key = [one_array(partials[f"k{n}"]) for n, _ in enumerate(self._key)]
-        values = self.stored.values([after[field.name] for field in self.stored.fields], key, len(partials))
-        self._write(work, keys, old, values, was, stays)
+        if work.states.keeps:
+            values = self.stored.values([after[field.name] for field in self.stored.fields], key, len(partials))
+            self._write(work, keys, old, values, was, stays)
         parts = []
         for columns, there, weight in ((before, was, -1), (after, stays, 1)):
             rows = dict(zip(self.key_names, key, strict=True)) | columns

@@ -59,6 +59,8 @@ class PartitionWorker(StepWorker):
             mask = pa.array(kept)
             changes, rows = changes.filter(mask), rows.filter(mask)
             beside = Evaluated([column.filter(mask) for column in beside.columns])
+        if not work.states.keeps:
+            return changes
         key, order = beside.columns[: len(self._key)], beside.columns[len(self._key) :]
         members = rows[MEMBER] if self.members is not None else None
         keys = self.stored.keys(key, len(rows), members)
@@ -78,9 +80,7 @@ class Bags:
         theirs = bound.members(self.source)
         self.stored = StoredBags(bound.state_table(self.source), self.source.states[0], theirs)
         self._from = worker.members.from_inputs[number] if worker.members is not None else None
-        fields = {field.name for field in self.source.fields}
-        names = (part.name for part in self.source.states[0].key)
-        self.key_columns = [name if name in fields else name.rpartition("#")[0] for name in names]
+        self.key_columns = key_columns_of(self.source)
         """The columns of the input's changes that hold the key, one for each part."""
         self.columns = [field.name for field in self.source.fields]
         """The columns of the input's rows."""
@@ -155,6 +155,13 @@ class Bags:
         columns = {name: held[name] if name in held else beside[name] for name in self.columns}
         member = {MEMBER: beside[MEMBER]} if self.members is not None else {}
         return pa.table({KEY: beside[KEY], **columns, **member, WEIGHT: found.counts})
+
+
+def key_columns_of(step: Step) -> list[str]:
+    """The fields of a step that hold the key of its state, one for each part."""
+    fields = {field.name for field in step.fields}
+    names = (part.name for part in step.states[0].key)
+    return [name if name in fields else name.rpartition("#")[0] for name in names]
 
 
 def after(before: pa.Table, keyed: pa.Table) -> pa.Table:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from everview.change.entries import WEIGHT
 from everview.operators.bound import QUARANTINE, BoundPlan
 from everview.operators.quarantine_records import QuarantineChanges
-from everview.operators.stages import Clock, Packed, Stage, Workshop, sources_of
+from everview.operators.stages import Clock, Only, Packed, Stage, Workshop, sources_of, whole
 from everview.operators.tally import Span, Taken, Tally
 from everview.operators.work import Changes, Dry, States, Work, Written
 from everview.store.contract import Begun, Damage, LogBatch, StateReader, Store
@@ -69,23 +69,40 @@ class Runner:
         tally = replace(done.tally, rows=sum(map(len, rows.values())), changes=sum(map(len, sources.values())))
         return replace(done, quarantined=quarantined, tally=tally)
 
-    def dry(self, reader: StateReader, as_of: int, batches: Sequence[LogBatch], *, undo: bool = False) -> Outcome:
+    def dry(
+        self, reader: StateReader, as_of: int, batches: Sequence[LogBatch], *, undo: bool = False, only: Only = whole
+    ) -> Outcome:
         """What the log entries would change in every view: computed, and nothing written. With
         ``undo`` the state has seen them already, and the changes lead back to before them; that
-        takes a log with before-images."""
-        return self.tried(Dry(reader, as_of), batches, keep=True, undo=undo)
+        takes a log with before-images. ``only`` leaves of what a step emits what matters."""
+        return self.tried(Dry(reader, as_of), batches, keep=True, undo=undo, only=only)
 
-    def tried(self, states: States, batches: Sequence[LogBatch], *, keep: bool = False, undo: bool = False) -> Outcome:
+    def tried(
+        self,
+        states: States,
+        batches: Sequence[LogBatch],
+        *,
+        keep: bool = False,
+        undo: bool = False,
+        only: Only = whole,
+    ) -> Outcome:
         """Run log entries through all steps over states that need not be stored."""
         work = self.work(states)
         sources = sources_of(self.workshop, work, batches, {})
-        return self.run(work, {name: _undone(found) if undo else found for name, found in sources.items()}, keep=keep)
+        sources = {name: _undone(found) if undo else found for name, found in sources.items()}
+        return self.run(work, sources, keep=keep, only=only)
 
     def work(self, states: States) -> Work:
         return Work(self.bound, states, QuarantineChanges(self.bound.plan))
 
     def run(
-        self, work: Work, sources: Mapping[str, Changes], *, keep: bool = False, clock: Clock | None = None
+        self,
+        work: Work,
+        sources: Mapping[str, Changes],
+        *,
+        keep: bool = False,
+        clock: Clock | None = None,
+        only: Only = whole,
     ) -> Outcome:
         """Take changes of base tables through all stages."""
         waiting: dict[int, Packed] = defaultdict(lambda: defaultdict(list))
@@ -97,7 +114,8 @@ class Runner:
         now = time.time() - sum(clock.seconds.values())
         for number in range(1, len(self.bound.stages) + 1):
             received = waiting.pop(number, {})
-            stage = Stage(self.workshop, number, work, received, kept=changes if keep else None, clock=clock)
+            kept = changes if keep else None
+            stage = Stage(self.workshop, number, work, received, kept=kept, clock=clock, only=only)
             for edge, target, emitted in stage.run(sources if number == 1 else None):
                 packed = self.workshop.worker(target).pack(work, edge.number, emitted)
                 waiting[self.bound.stage_of(target)][edge].append(packed)

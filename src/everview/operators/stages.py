@@ -17,6 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -162,6 +163,15 @@ _DEFECTS: tuple[type[Exception], ...] = (
 """What no step raises for what rows hold: that is quarantined."""
 
 
+Only: TypeAlias = Callable[[Step, Changes], Changes]
+"""Takes what a step emits, and returns what of it matters."""
+
+
+def whole(step: Step, changes: Changes) -> Changes:
+    """All of it."""
+    return changes
+
+
 @dataclass
 class Stage:
     """One stage in one place. ``sources`` are changes of base tables, by the name of the table."""
@@ -175,6 +185,8 @@ class Stage:
     kept: dict[str, Changes] | None = None
     """Where to leave what each step emitted."""
     clock: Clock = field(default_factory=Clock)
+    only: Only = whole
+    """Of what a step emits, what matters."""
 
     def run(self, sources: Mapping[str, Changes] | None = None) -> Iterator[tuple[Edge, Step, Changes]]:
         """Run the steps; yields what steps of later stages are to be sent, not yet packed."""
@@ -184,6 +196,7 @@ class Stage:
             worker = self.workshop.worker(step)
             with self.clock(step.operator.name):
                 changes = self._changes(step, worker, packed, sources or {})
+            changes = None if changes is None else self.only(step, changes)
             if changes is None or not len(changes):
                 continue
             self.emitted[step.fingerprint] = len(changes)

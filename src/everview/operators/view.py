@@ -52,6 +52,8 @@ class ViewWorker(StepWorker):
 
     def run(self, work: Work, inputs: Sequence[Sequence[pa.Table]]) -> Changes:
         changes, _ = self.computed(work, self.gathered(0, inputs[0]))
+        if not work.states.keeps:
+            return condensed(changes)
         sides = _ReplacedRows.of(self.stored, changes)
         if sides is None:
             changes = condensed(changes)
@@ -129,6 +131,15 @@ class _ReplacedRows:
             Puts(new_keys.filter(changed), new_values.filter(changed), previous.filter(changed)),
             Deletes(old_keys.filter(pa.array(gone)), old_values.filter(pa.array(gone))),
         )
+
+
+def replaced_records(stored: StoredRecords, changes: Changes) -> dict[bytes, bytes | None]:
+    """Of each place that changes, the record that is there afterwards; None: there is none."""
+    weights = one_array(changes[WEIGHT]).to_pylist()
+    keys, values = stored.keys_in(changes).to_pylist(), stored.values_in(changes).to_pylist()
+    found: dict[bytes, bytes | None] = {key: None for key, weight in zip(keys, weights, strict=True) if weight < 0}
+    found.update((key, value) for key, value, weight in zip(keys, values, weights, strict=True) if weight > 0)
+    return found
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,10 @@ Mask = npt.NDArray[np.bool_]
 class States(Protocol):
     """State tables as a step sees them."""
 
+    @property
+    def keeps(self) -> bool:
+        """Whether what is written is kept; if not, steps need not make it."""
+
     def read(self, table: StateTable, keys: Bytes) -> Bytes:
         """The record of each key as of the last epoch, null where there is none."""
 
@@ -65,6 +69,7 @@ class Written:
 
     views: ViewStore
     epoch: int
+    keeps: bool = True
 
     def read(self, table: StateTable, keys: Bytes) -> Bytes:
         return self.views.read(table, keys, self.epoch - 1)
@@ -92,6 +97,7 @@ class Dry:
 
     views: StateReader
     as_of: int
+    keeps: bool = False
 
     def read(self, table: StateTable, keys: Bytes) -> Bytes:
         return self.views.read(table, keys, self.as_of)

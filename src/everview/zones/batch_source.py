@@ -34,7 +34,7 @@ from everview.change.frontier import Frontier
 from everview.change.schema import Column
 from everview.change.types import Kind, Type, decimal, list_of
 from everview.errors import DefinitionError, InputError, SnapshotExpiredError
-from everview.maintain.pending import Laid, Pending
+from everview.maintain.pending import Pending
 from everview.maintain.plans import Plans
 from everview.maintain.table_chunks import keys_of, rows_at
 from everview.maintain.tasks import Chunk
@@ -238,7 +238,7 @@ class EverviewReader(DataSourceReader):
             state: StateReader = snapshot
             if commit.frontier != frontier:
                 pending = Pending(self._store, self._catalog, Plans(self._store, self._catalog))
-                state = Laid(snapshot, [pending.moved_back(view.group, view.name, snapshot, frontier)])
+                state = pending.at(view.group, view.name, snapshot, frontier)
             yield from _blocks(reader, state, commit.epoch, part)
 
 

@@ -73,9 +73,18 @@ class EmbeddedSnapshot(_Reads):
         self._held: tuple[Transaction, ...] | None = None
         """Of the base file, then of the shards. Nothing else keeps them: their slots in the tables of readers are
         free at once when the snapshot is closed, even if something still refers to it."""
+        self._commits: dict[str, Commit] = {}
         base, shards = open_everywhere(core)
         self._held = (base, *shards)
         super().__init__([self._door(1 + number) for number in range(len(shards))], self._door(0))
+
+    def committed(self, group: str) -> Commit:
+        """The last commit of a group in this version."""
+        self._transaction(0)  # a closed snapshot is refused
+        found = self._commits.get(group)
+        if found is None:
+            found = self._commits[group] = super().committed(group)
+        return found
 
     def bag_keys(self, table: StateTable, as_of: int, limit: int | None = None, after: bytes | None = None) -> Bytes:
         return bag_keys(self._doors, table, as_of, limit, after)
