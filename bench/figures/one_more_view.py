@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import everview
 
 SIZES = (100, 800, 3_200, 12_800)
-KEYS = 10_000
+KEYS = 1_000
 TIMES = 40
 """Views that are created, and dropped, one at a time."""
 
@@ -123,7 +123,7 @@ EXPERIMENT = Experiment(
     name="one_more_view",
     title="One more view",
     text=(
-        "Views over one table of 10,000 rows that differ in constants. The first are created by one text; then views "
+        "Views over one table of 1,000 rows that differ in constants. The first are created by one text; then views "
         "are created one statement at a time, and an operation is written and made visible after each; then they are "
         "dropped again, one at a time. Medians, in this process, on one core. A CREATE reads and checks the text, "
         "plans it, tries it over a sample, records it, builds the view from the table, and joins it with the others; "

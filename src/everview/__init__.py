@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0.dev0"
+from everview.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from everview.change.frontier import Frontier

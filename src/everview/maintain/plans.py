@@ -23,7 +23,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from everview import __version__
 from everview.catalog import Catalog, Definitions, IndexDefinition, Maintained, ViewDefinition
 from everview.catalog.compiling import compiled_index, compiled_view
 from everview.errors import ConflictError, DamagedEntryError
@@ -42,6 +41,7 @@ from everview.plan.maintenance import (
 )
 from everview.plan.maintenance.model import FORMAT
 from everview.store.contract import StateTable, Store, Table
+from everview.version import __version__
 
 GROUPS = "maintenance/group/"
 PLANS = "maintenance/plan/"
@@ -171,7 +171,7 @@ class Plans:
 
     def record_after(self, before: str, change: BoundChange) -> tuple[str, BoundPlan]:
         """Record the plan that a change makes of another one: as that change, and now and then as a whole, so that
-        whoever reads it has few changes to make."""
+        a reader has few changes to make."""
         known = self._known(before)
         bound, changes = known.plan.after(change), known.changes + 1
         if changes > CHANGES:
