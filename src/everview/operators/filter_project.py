@@ -84,9 +84,19 @@ class _Constants:
         self._query = f"SELECT r.{_ROW}, c.__m FROM input AS r JOIN constants AS c ON {on}"
         self._query_in_turn = f"SELECT r.{_ROW}, c.__m FROM input AS r JOIN constants AS c ON {in_turn(on)}"
         self._table: pa.Table | None = None
+        self._only: str | None = None
+        """The condition of the only member, as in a build of one view: then no table is needed."""
+        if len(own) == 1 and self._input is None:
+            literals = [f"CAST({c} AS {t})" for c, t in zip(own[0], types, strict=True)]
+            self._only = filled(worker.condition, literals)
 
     def matched(self, work: Work, rows: pa.Table) -> pa.Table:
         """Each row for each member whose condition it fulfils."""
+        if self._only is not None:
+            mask, failed = work.evaluator.mask(self._only, rows)
+            work.quarantine.add(self.step, "row", rows, failed, source=0)
+            kept = rows.filter(mask)
+            return kept.append_column(MEMBER, pa.array(np.zeros(len(kept), np.int32)))
         if self._table is None:
             self._table = self._made(work)
         numbered = rows.append_column(_ROW, pa.array(np.arange(len(rows))))
