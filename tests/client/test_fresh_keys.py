@@ -197,6 +197,25 @@ def test_a_row_gets_and_loses_its_partner(filled: everview.Database) -> None:
     assert full.get(None, 77, 3, fresh=True) is None and full.get(78, None, None, fresh=True) is None
 
 
+def test_a_text_at_the_end_of_a_prefix_may_go_on(db: everview.Database) -> None:
+    """The last column of a key has no end mark, so a scan by a text returns all that begins with it."""
+    db.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, k INTEGER, s VARCHAR)")
+    db.sql("CREATE MATERIALIZED VIEW one AS SELECT s, count(*) AS n FROM t GROUP BY s")
+    db.sql("CREATE MATERIALIZED VIEW two AS SELECT s, k, count(*) AS n FROM t GROUP BY s, k")
+    db.sql("INSERT INTO t VALUES (1, 1, 'ab'), (2, 1, 'abc'), (3, 2, NULL), (4, 2, 'b')")
+    one, two = db.view("one"), db.view("two")
+    for text in ("ab", "", None, "abc", "x"):
+        fresh = one.scan([text], fresh=True).rows(), two.scan([text], fresh=True).rows()
+        db.sql("UPDATE t SET k = k")
+        again = one.scan([text], fresh=True).rows(), two.scan([text], fresh=True).rows()
+        assert fresh == again
+        expected = [
+            (s, 1) for s in (None, "ab", "abc", "b") if s == text or (s and text is not None and s.startswith(text))
+        ]
+        assert fresh[0] == expected
+        assert [row[0] for row in fresh[1]] == [s for s, _ in expected if s == text]
+
+
 def rows_of(rows: list[dict[str, object]]) -> Counter[str]:
     return Counter(repr(shown(row)) for row in rows)
 

@@ -200,11 +200,12 @@ class ViewRows:
         return self.sought([key for key in whole if isinstance(key, tuple | list)])
 
     def sought_prefix(self, prefix: Sequence[object]) -> SoughtRows | None:
-        """The rows whose keys begin with these values."""
+        """The rows whose keys begin with these values. A text in the last column of a key may go on."""
         if isinstance(prefix, str | bytes) or not isinstance(prefix, Sequence):
             prefix = (prefix,)
         self.within(prefix)
-        return self._sought([prefix])
+        goes_on = len(prefix) == len(self._keys.parts) > 0 and self._keys.parts[-1].type.width is None
+        return self._sought([prefix[:-1] if goes_on else prefix])
 
     def _sought(self, rows: Sequence[Sequence[object]]) -> SoughtRows | None:
         parts = zip(self.planned.key, self._keys.parts, strict=True)
