@@ -41,7 +41,7 @@ MEMBERS = {f"f{n}_{k:02}": text.format(k) for n, text in enumerate(FAMILIES) for
 def normal(plan: MaintenancePlan) -> object:
     """What two plans must agree in: not in the order of steps that do not read each other, nor of
     members, nor in what steps in between are called, nor in which zones of a stage were one because of a view that is
-    gone."""
+    gone, nor in types that are wide for the constants of such a view."""
     written = {view.step for view in plan.views}
     steps = {
         step.fingerprint: (
@@ -53,7 +53,7 @@ def normal(plan: MaintenancePlan) -> object:
             step.fields,
             step.zone_key,
             [replace(state, role=Role.PARTITION, name=state.name.partition(" ")[2]) for state in step.states],
-            step.constants and (step.constants.types, step.constants.rows),
+            step.constants and step.constants.rows,
         )
         for step in plan.steps
     }
@@ -153,13 +153,39 @@ def test_views_that_read_views() -> None:
     assert normal(changed(changed(plan, change), gone)) == normal(plan)
 
 
-def test_what_a_whole_plan_is_needed_for() -> None:
-    two = Group([view_of("f0_01", MEMBERS["f0_01"])])
-    assert not two.join(view_of("f0_02", MEMBERS["f0_02"])), "a family is new"
-    wider = Group(view_of(name, MEMBERS[name]) for name in MEMBERS if name.startswith("f0"))
-    large = "SELECT id, amount FROM orders WHERE amount > 12345678901"
-    assert not wider.join(view_of("large", large)), "the parameter has a wider type"
-    assert wider.join(view_of("more", "SELECT id, amount FROM orders WHERE amount > 12345678902"))
+@pytest.mark.parametrize("text", FAMILIES)
+def test_a_family_begins_and_ends(text: str) -> None:
+    """Titles are those of a plan of all views, down to the only member, whose constants they show."""
+    group = Group([view_of("f05", text.format(5)), view_of("other", "SELECT id, price FROM orders")])
+    for number in (3, 9, 1, 7, 4):
+        assert group.join(view_of(f"f{number:02}", text.format(number)))
+    assert group.join(view_of("again", text.format(5))), "the same member twice"
+    for number in (5, 3, 9, 1, 7):
+        assert group.leave([f"f{number:02}"])
+    assert group.leave(["again"])
+    assert not group.plan.families
+    assert group.leave(["f04"])
+    assert [view.name for view in group.plan.views] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("constants", "kind"),
+    [
+        (["5", "12345678901"], "BIGINT"),
+        (["12345678901", "5"], "BIGINT"),
+        (["1.5", "20", "3.25"], "DECIMAL(4,2)"),
+        (["5", "12345678901", "0.5"], "DECIMAL(12,1)"),
+    ],
+)
+def test_a_parameter_is_as_wide_as_its_constants(constants: list[str], kind: str) -> None:
+    text = "SELECT id, amount FROM orders WHERE amount > {}"
+    group = Group([view_of("v0", text.format(constants[0]))])
+    for number, constant in enumerate(constants[1:], start=1):
+        assert group.join(view_of(f"v{number}", text.format(constant)))
+    types = {str(one) for step in group.plan.steps if step.constants for one in step.constants.types}
+    assert types == {kind}
+    whole = {step.fingerprint: step.constants and step.constants.types for step in group.whole().steps}
+    assert whole == {step.fingerprint: step.constants and step.constants.types for step in group.plan.steps}
 
 
 def test_a_view_of_another_group_of_logs_does_not_join() -> None:

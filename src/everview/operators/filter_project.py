@@ -100,9 +100,9 @@ class _Constants:
         if self._table is None:
             self._table = self._made(work)
         numbered = rows.append_column(_ROW, pa.array(np.arange(len(rows))))
-        failed: dict[int, str] = {}
-        found = self._pairs(work, numbered, 0, failed)
-        work.quarantine.add(self.step, "row", rows, failed, source=0)
+        unvalued: dict[int, str] = {}
+        found = self._pairs(work, numbered, 0, unvalued)
+        work.quarantine.add(self.step, "row", rows, unvalued, source=0)
         if MEMBER in rows.column_names:
             rows = rows.drop_columns([MEMBER])
         pairs = pa.concat_tables(found)

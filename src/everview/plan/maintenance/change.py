@@ -9,34 +9,40 @@ plan::
     plan of one more view ──▶ joined ──▶ change ──▶ changed ──▶ plan of 12,801 views
 
 Fingerprints make that possible: a view's steps have the same names in its own plan as in the group's. Where both plans
-do not lie over each other as they are (a step is in another stage because of other views, a family gets its second
-member, a parameter needs a wider type) there is no change, and the whole group is planned again.
+do not lie over each other as they are (a step is in another stage because of other views) there is no change, and the
+whole group is planned again.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
 from everview.change.types import Type
+from everview.plan.maintenance.column_names import filled
 from everview.plan.maintenance.evolution import fields_of_both
-from everview.plan.maintenance.fixing import called, title_of
+from everview.plan.maintenance.family import NUMBER, parameter_type
+from everview.plan.maintenance.fixing import called, family_title, title_of
 from everview.plan.maintenance.model import (
     Constants,
     Family,
     MaintenancePlan,
     PlannedView,
+    State,
     Step,
     TableUse,
     Zone,
 )
+from everview.plan.maintenance.operator_definitions import AnyOperator
 
 Row = tuple[str, ...]
-FEW = 4
-"""Views whose names a step's title lists: down to here a step is planned again."""
+FEW = 8
+"""Members that leave one by one: more of them are looked for all at once."""
 
+_NUMBER = re.compile(r"\d+(\.\d+)?")
 _NAME = attrgetter("name")
 
 
@@ -85,7 +91,8 @@ def joined(held: MaintenancePlan, own: MaintenancePlan) -> PlanChange | None:
     steps: list[ChangedStep] = []
     for step in own.steps:
         if step.fingerprint not in known:
-            steps.append(_changed_step(step, step))
+            types = () if step.constants is None else step.constants.types
+            steps.append(ChangedStep(step.fingerprint, replace(step, constants=None), types, tuple(_members(step))))
             continue
         if not _lies_over(held, own, step):
             return None
@@ -117,52 +124,61 @@ def joined(held: MaintenancePlan, own: MaintenancePlan) -> PlanChange | None:
 def _lies_over(held: MaintenancePlan, own: MaintenancePlan, step: Step) -> bool:
     """Whether a step is in the same place in both plans."""
     known = held.step(step.fingerprint)
-    types = None if known.constants is None else known.constants.types
-    own_types = None if step.constants is None else step.constants.types
     return (
         known.inputs == step.inputs
         and known.zone_key == step.zone_key
         and held.zone_of[step.fingerprint].stage == own.zone_of[step.fingerprint].stage
-        and types == own_types
     )
 
 
 def _joined_step(held: MaintenancePlan, own: MaintenancePlan, step: Step) -> ChangedStep | None:
     """A step that the group has already, with what the new views need of it beyond."""
     known = held.step(step.fingerprint)
+    types: tuple[Type, ...] | None = ()
     entered: list[Row] = []
     if known.constants is not None and step.constants is not None:
-        rows = known.constants.rows
-        entered = [row for row in step.constants.members if row not in rows]
-        if entered and len(rows) == 1:
-            return None  # its title shows the constants of the only member
-    title, states = known.title, step.states
+        entered = [row for row in step.constants.members if row not in known.constants.rows]
+        types = _types_of_both(known.constants, step.constants) if entered else known.constants.types
+    if types is None:
+        return None
     operator = known.operator.widened(step.operator)  # another name may mean the same: it keeps the one it has
-    if operator != known.operator and known.constants is None:
-        title = title_of(operator, title)
+    title = known.title
+    if operator != known.operator or (entered and known.members == 1):
+        title = _titled(operator, title, (*_rows(known), *entered))
+    states = tuple(replace(old, fields=new.fields) for new, old in zip(step.states, known.states, strict=True))
     written = [view.name for view in own.views if view.step == step.fingerprint]
-    if written and step.states:
-        before = _written_by(held, step)
-        if len(before) < FEW:
-            return None
-        title = called([min(before[0], *written)], len(before) + len(written))
-    if written and step.states:
-        states = tuple(replace(state, name=f"{state.role.value} {title}") for state in step.states)
-    else:
-        both = zip(step.states, known.states, strict=True)
-        states = tuple(replace(old, fields=state.fields) for state, old in both)
+    if written and states:
+        names = sorted([*_written_by(held, step), *written])
+        title, states = _written(names, states)
     again = replace(step, title=title, operator=operator, states=states, constants=known.constants)
-    return _changed_step(again, again if again != known else None, entered)
+    changed = replace(again, constants=None) if again != known else None
+    return ChangedStep(step.fingerprint, changed, types, tuple(entered))
 
 
-def _changed_step(step: Step, changed: Step | None, entered: Sequence[Row] | None = None) -> ChangedStep:
-    members = () if step.constants is None else step.constants.members
-    return ChangedStep(
-        step.fingerprint,
-        None if changed is None else replace(changed, constants=None),
-        () if step.constants is None else step.constants.types,
-        tuple(members if entered is None else entered),
-    )
+def _titled(operator: AnyOperator, before: str, rows: Sequence[Row]) -> str:
+    """What a step is called that has these members: with the constants of the only one."""
+    title = title_of(operator, before)
+    return filled(title, rows[0]) if len(rows) == 1 else title
+
+
+def _written(names: Sequence[str], states: Sequence[State]) -> tuple[str, tuple[State, ...]]:
+    """What a step is called that writes these views, and what its states are."""
+    title = called(names, len(names))
+    return title, tuple(replace(state, name=f"{state.role.value} {title}") for state in states)
+
+
+def _types_of_both(held: Constants, own: Constants) -> tuple[Type, ...] | None:
+    """Types of parameters for the constants of both; None where it takes more to know them."""
+    found: list[Type] = []
+    for number, (one, other) in enumerate(zip(held.types, own.types, strict=True)):
+        if one == other:
+            found.append(one)
+            continue
+        constants = [row[number] for row in (*held.members, *own.members)]
+        if not all(map(_NUMBER.fullmatch, constants)):
+            return None
+        found.append(parameter_type(NUMBER, constants))
+    return tuple(found)
 
 
 def _written_by(plan: MaintenancePlan, step: Step) -> Sequence[str]:
@@ -271,18 +287,24 @@ def _still_read(consumer: Step, start: int, end: int, rows: set[Row], gone: set[
 def _step_without(held: MaintenancePlan, step: Step, leaving: set[Row], names: Collection[str]) -> ChangedStep | None:
     written = _written_by(held, step)
     staying = [name for name in written if name not in names]
-    if len(staying) == len(written) and not leaving:
-        return ChangedStep(step.fingerprint, None)
-    if len(staying) == len(written):
-        few = step.constants is not None and len(step.constants.members) - len(leaving) < FEW
-        return None if few else ChangedStep(step.fingerprint, None, left=tuple(sorted(leaving)))
-    if not step.states or not len(staying) > 0 or len(staying) < FEW:
-        return None
-    title = called(staying[:1], len(staying))
-    states = tuple(replace(state, name=f"{state.role.value} {title}") for state in step.states)
-    again = replace(step, title=title, states=states, constants=None)
+    title, states = step.title, step.states
+    if len(staying) < len(written):
+        if not staying:
+            return None
+        title, states = _written(staying, states)
+    elif leaving and step.members - len(leaving) == 1:
+        title = _titled(step.operator, title, [row for row in _members(step) if row not in leaving])
+    again = replace(step, title=title, states=states, constants=None) if title != step.title else None
     types = () if step.constants is None else step.constants.types
     return ChangedStep(step.fingerprint, again, types, left=tuple(sorted(leaving)))
+
+
+def _members(step: Step) -> Sequence[Row]:
+    return () if step.constants is None else step.constants.members
+
+
+def _rows(step: Step) -> Sequence[Row]:
+    return [()] if step.constants is None else step.constants.members
 
 
 # ------------------------------------------------------------------ applied
@@ -303,7 +325,7 @@ def changed(plan: MaintenancePlan, change: PlanChange) -> MaintenancePlan:
         view = _like_others(entered, plan)
         insort(views, view, key=_NAME)
         by_name[view.name] = view
-    families = _families(plan, change, steps)
+    families = _families(plan, change, steps, views)
     found = MaintenancePlan(
         tuple(sorted(uses.values(), key=_NAME)),
         tuple(steps.values()),
@@ -336,7 +358,7 @@ def _applied(one: ChangedStep, known: Step | None) -> Step:
     members = () if before is None else before.members
     if one.left:
         members = _without_rows(members, one.left)
-    types = before.types if before is not None else one.types
+    types = one.types or before.types if before is not None else one.types
     constants = Constants(types, (*members, *one.entered))
     if before is not None and "rows" in before.__dict__:
         constants.__dict__["rows"] = before.rows.difference(one.left).union(one.entered)
@@ -353,7 +375,9 @@ def _without_rows(rows: Sequence[Row], gone: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(kept)
 
 
-def _families(plan: MaintenancePlan, change: PlanChange, steps: Mapping[str, Step]) -> tuple[Family, ...]:
+def _families(
+    plan: MaintenancePlan, change: PlanChange, steps: Mapping[str, Step], views: Sequence[PlannedView]
+) -> tuple[Family, ...]:
     """The families, with the views that have come and without those that have gone."""
     touched: dict[str, list[str]] = {}
     families = {family.step: family for family in (*plan.families, *change.families) if family.step in steps}
@@ -367,7 +391,11 @@ def _families(plan: MaintenancePlan, change: PlanChange, steps: Mapping[str, Ste
         found = families.get(view.step)
         if found is not None and view.step not in new:
             insort(touched.setdefault(found.step, list(found.views)), view.name)
+        elif found is None and steps[view.step].members > 1:
+            of_step = tuple(other.name for other in views if other.step == view.step)
+            families[view.step] = Family(family_title(len(of_step), view.subject), view.step, of_step)
+            new.add(view.step)
     for step, names in touched.items():
         what = families[step].title.removeprefix(f"family of {len(families[step].views)} ")
         families[step] = Family(f"family of {len(names)} {what}", step, tuple(names))
-    return tuple(family for family in families.values() if len(family.views) > 1)
+    return tuple(family for family in families.values() if len(family.views) > 1 and steps[family.step].members > 1)

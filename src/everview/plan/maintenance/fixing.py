@@ -89,6 +89,12 @@ def _state(draft: StepDraft, state: StateDraft) -> State:
     )
 
 
+def family_title(count: int, subject: str) -> str:
+    """What a family of so many views is called, whose rows are these."""
+    what = f"selections on {subject.removeprefix('filtered ')}" if subject.startswith("filtered ") else subject
+    return f"family of {count} {what}"
+
+
 def title_of(operator: AnyOperator, subject: str) -> str:
     """What a step does, in SQL where there is some, else what its rows are."""
     return pretty(_title(operator, subject))

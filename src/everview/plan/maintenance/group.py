@@ -28,7 +28,7 @@ from everview.plan.expressions import Expr, Field, quoted
 from everview.plan.maintenance.aggregate_steps import aggregate
 from everview.plan.maintenance.counting_steps import distinct, set_operation
 from everview.plan.maintenance.family import Shapeless, relation_template
-from everview.plan.maintenance.fixing import step_of, zones_of
+from everview.plan.maintenance.fixing import family_title, step_of, zones_of
 from everview.plan.maintenance.join_steps import join
 from everview.plan.maintenance.model import (
     Family,
@@ -143,6 +143,7 @@ class _Compiled:
     columns: tuple[ShownColumn, ...]
     order: tuple[ReadOrder, ...]
     touched: tuple[tuple[StepDraft, tuple[Slot, ...]], ...]
+    subject: str
 
 
 @dataclass
@@ -170,7 +171,13 @@ class _Planner:
         self.sketch.join_members(compiled.touched, constants)
         own = resolved(compiled.stream.slots, constants)
         self.planned[name] = PlannedView(
-            name, compiled.stream.draft.fingerprint, compiled.key, compiled.columns, compiled.order, own
+            name,
+            compiled.stream.draft.fingerprint,
+            compiled.key,
+            compiled.columns,
+            compiled.order,
+            own,
+            compiled.subject,
         )
         names = {column.name: Expr(quoted(column.stored), column.type) for column in compiled.columns}
         hidden = {name: found for name, found in compiled.stream.names.items() if name not in names}
@@ -211,6 +218,7 @@ class _Planner:
             tuple(ShownColumn(one.name, one.type, one.nullable, stored[one.name]) for one in shown),
             tuple(ReadOrder(stream.over(one.by).sql, one.descending, one.nulls_first) for one in view.order),
             tuple(self.sketch.touched),
+            below.draft.subject,
         )
 
 
@@ -241,7 +249,5 @@ def _families(called: Mapping[str, Sequence[str]], sketch: Sketch) -> tuple[Fami
     for step, names in called.items():
         draft = sketch.drafts[step]
         if len(draft.members) > 1:
-            subject = draft.subject
-            what = f"selections on {subject.removeprefix('filtered ')}" if subject.startswith("filtered ") else subject
-            found.append(Family(f"family of {len(names)} {what}", step, tuple(names)))
+            found.append(Family(family_title(len(names), draft.subject), step, tuple(names)))
     return tuple(found)

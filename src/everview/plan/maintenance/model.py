@@ -25,6 +25,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from everview.change.schema import KeyPart
@@ -205,6 +206,8 @@ class PlannedView:
     order: tuple[ReadOrder, ...] = ()
     constants: tuple[str, ...] = ()
     """Its member's values of the step's parameters."""
+    subject: str = ""
+    """What its rows are, for people."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,7 @@ class MaintenancePlan:
         placed = [fingerprint for zone in self.zones for fingerprint in zone.steps]
         if len(placed) != len(known) or set(placed) != known.keys():
             raise DefinitionError("every step of a plan is in exactly one zone")
-        if not {view.step for view in self.views} <= known.keys():
+        if not set(map(attrgetter("step"), self.views)) <= known.keys():
             raise DefinitionError("a view is written by a step of the plan")
 
     @cached_property
