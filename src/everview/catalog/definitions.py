@@ -6,7 +6,7 @@ belong together, whatever others change meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from typing import Any, TypeVar, cast
 
 from everview.catalog.names import fold, unknown
@@ -67,12 +67,12 @@ class Definitions:
         self._queries: dict[int, NamedQuery] = {}
         self._groups = {MAIN: Group(MAIN)} | {fold(group.name): group for group in groups}
         self._ids: dict[str, int] = {}
-        self._readers: SharedDicts[int, None] = SharedDicts()
+        self._readers: SharedDicts[int, int, None] = SharedDicts()
         """By id: those that read it."""
-        self._members: SharedDicts[str, Maintained] = SharedDicts()
+        self._members: SharedDicts[str, int, Maintained] = SharedDicts()
         """By group."""
-        self._live: SharedDicts[str, Maintained] = SharedDicts()
-        """By group: those that can be read."""
+        self._live: SharedDicts[str, str, Maintained] = SharedDicts()
+        """By group and name: those that can be read."""
         self._building: dict[int, Maintained] = {}
         self._states: dict[int, tuple[StateTable, int]] = {}
         """State tables by id, and how many views and indexes keep state in each."""
@@ -128,7 +128,7 @@ class Definitions:
             return
         self._members.put(one.group, one.id, one)
         if one.status is ViewStatus.LIVE:
-            self._live.put(one.group, one.id, one)
+            self._live.put(one.group, one.name, one)
         else:
             self._building[one.id] = one
         for table in one.state:
@@ -147,7 +147,7 @@ class Definitions:
         if isinstance(one, NamedQuery):
             return
         self._members.remove(one.group, id)
-        self._live.remove(one.group, id)
+        self._live.remove(one.group, one.name)
         self._building.pop(id, None)
         for table in one.state:
             known, users = self._states.pop(table.id)
@@ -247,6 +247,10 @@ class Definitions:
     def live(self, group: str) -> tuple[Maintained, ...]:
         """The views and indexes of a group that can be read."""
         return tuple(self._live.of(group).values())
+
+    def live_names(self, group: str) -> Set[str]:
+        """Their names."""
+        return self._live.of(group).keys()
 
     def same_live(self, other: Definitions, group: str) -> bool:
         """Whether nothing has changed about what can be read of a group, between these definitions and others of the

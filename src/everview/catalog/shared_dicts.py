@@ -10,21 +10,22 @@ from collections.abc import KeysView, Mapping
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
+Id = TypeVar("Id")
 V = TypeVar("V")
 
-_NOTHING: Mapping[int, Any] = {}
+_NOTHING: Mapping[Any, Any] = {}
 
 
-class SharedDicts(Generic[K, V]):
-    """For each key a dictionary by id; without any, there is no key."""
+class SharedDicts(Generic[K, Id, V]):
+    """For each key a dictionary; without any entries, there is no key."""
 
     def __init__(self) -> None:
-        self._dicts: dict[K, dict[int, V]] = {}
+        self._dicts: dict[K, dict[Id, V]] = {}
         self._own: set[K] = set()
         """The keys whose dictionaries no copy has."""
 
-    def copy(self) -> SharedDicts[K, V]:
-        found: SharedDicts[K, V] = SharedDicts()
+    def copy(self) -> SharedDicts[K, Id, V]:
+        found: SharedDicts[K, Id, V] = SharedDicts()
         found._dicts = dict(self._dicts)
         self._own = set()
         return found
@@ -32,14 +33,14 @@ class SharedDicts(Generic[K, V]):
     def keys(self) -> KeysView[K]:
         return self._dicts.keys()
 
-    def of(self, key: K) -> Mapping[int, V]:
+    def of(self, key: K) -> Mapping[Id, V]:
         """The entries of a key. Of two copies they are the very same until one of them changes them."""
         return self._dicts.get(key, _NOTHING)
 
-    def put(self, key: K, id: int, value: V) -> None:
+    def put(self, key: K, id: Id, value: V) -> None:
         self._owned(key)[id] = value
 
-    def remove(self, key: K, id: int) -> None:
+    def remove(self, key: K, id: Id) -> None:
         """Remove an entry, if it is there."""
         if id in self.of(key):
             found = self._owned(key)
@@ -47,7 +48,7 @@ class SharedDicts(Generic[K, V]):
             if not found:
                 del self._dicts[key]
 
-    def _owned(self, key: K) -> dict[int, V]:
+    def _owned(self, key: K) -> dict[Id, V]:
         if key not in self._own:
             self._dicts[key] = dict(self.of(key))
             self._own.add(key)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
 
 from everview.catalog import Catalog, Definitions, Draft, GroupKind, Maintained, ViewStatus
 from everview.change.frontier import Frontier
@@ -177,12 +176,11 @@ class Maintainer:
         if last is None:
             return ""
         digest, bound = last
-        live = definitions.live(group)
-        if not live:
+        if group not in definitions.live_groups():
             self._leave(group, digest, bound)
             return ""
         same = before is not None and definitions.same_live(before, group)
-        names = bound.plan.by_name.keys() if same else set(map(attrgetter("name"), live))
+        names = bound.plan.by_name.keys() if same else definitions.live_names(group)
         again = self.plans.as_defined(bound, definitions)
         if names == bound.plan.by_name.keys():
             if again is bound:
@@ -192,6 +190,7 @@ class Maintainer:
             whole = BoundChange.between(bound, change, again.tables, {}, bound.planner)
             after, again = self.plans.record_after(digest, whole)
         else:
+            live = definitions.live(group)
             plan = continued(self.plans.planned(definitions, live), bound.plan)
             if any(state.fingerprint not in bound.states for step in plan.steps for state in step.states):
                 plan = restricted(bound.plan, [one.name for one in live])  # another version has planned them
@@ -266,6 +265,7 @@ class Maintainer:
         if gone:
             self.catalog.forget(gone)
         self.plans.sweep(build.plan for build in self.builder.builds())
+        self.plans.forget_inputs()
         return is_retired
 
     def trim(self) -> None:

@@ -51,6 +51,8 @@ PAUSES = "maintenance/pause/"
 
 KEPT = 16
 """Plans that a process keeps decoded."""
+INPUTS = 1_000
+"""Views of which it is kept what they compile to."""
 CHANGES = 64
 """So many changes are recorded one after another, then a whole plan."""
 REMEMBERED = 8
@@ -99,7 +101,16 @@ class Plans:
     def learn(self, one: Maintained, compiled: ViewInput) -> None:
         """What a view compiled to when it was created. That is used where a view of the same template
         was found to compile to the same from its record: a plan must be the same in every process."""
+        if len(self._created) >= INPUTS:
+            self._created.clear()  # another process builds the views
         self._created[_meaning(one)] = compiled
+
+    def forget_inputs(self) -> None:
+        """Forget what very many views compiled to, once they are built: Python's garbage collector would look at it
+        again and again, for seconds."""
+        if len(self._inputs) > INPUTS:
+            self._inputs.clear()
+            self._planned = None
 
     def _input(self, one: Maintained, definitions: Definitions) -> ViewInput:
         meaning = _meaning(one)

@@ -148,7 +148,7 @@ def _joined_step(held: MaintenancePlan, own: MaintenancePlan, step: Step) -> Cha
     states = tuple(replace(old, fields=new.fields) for new, old in zip(step.states, known.states, strict=True))
     written = [view.name for view in own.views if view.step == step.fingerprint]
     if written and states:
-        names = sorted([*_written_by(held, step), *written])
+        names = sorted([*_written_by(held, step.fingerprint), *written])
         title, states = _written(names, states)
     again = replace(step, title=title, operator=operator, states=states, constants=known.constants)
     changed = replace(again, constants=None) if again != known else None
@@ -181,12 +181,12 @@ def _types_of_both(held: Constants, own: Constants) -> tuple[Type, ...] | None:
     return tuple(found)
 
 
-def _written_by(plan: MaintenancePlan, step: Step) -> Sequence[str]:
+def _written_by(plan: MaintenancePlan, step: str) -> Sequence[str]:
     """The names of the views that a step writes, in their order."""
-    family = plan.family_of.get(step.fingerprint)
+    family = plan.family_of.get(step)
     if family is not None:
         return family.views
-    return [view.name for view in plan.views if view.step == step.fingerprint]
+    return [view.name for view in plan.views if view.step == step]
 
 
 def _joined_zones(held: MaintenancePlan, own: MaintenancePlan) -> tuple[Zone, ...] | None:
@@ -285,7 +285,7 @@ def _still_read(consumer: Step, start: int, end: int, rows: set[Row], gone: set[
 
 
 def _step_without(held: MaintenancePlan, step: Step, leaving: set[Row], names: Collection[str]) -> ChangedStep | None:
-    written = _written_by(held, step)
+    written = _written_by(held, step.fingerprint)
     staying = [name for name in written if name not in names]
     title, states = step.title, step.states
     if len(staying) < len(written):
@@ -330,20 +330,22 @@ def changed(plan: MaintenancePlan, change: PlanChange) -> MaintenancePlan:
         tuple(sorted(uses.values(), key=_NAME)),
         tuple(steps.values()),
         plan.zones if change.zones is None else change.zones,
-        tuple(views),
+        change.entered,  # of which it is checked that they are written
         families,
         plan.before_images,
     )
-    found.__dict__.update(by_fingerprint=steps, by_name=by_name)  # what would be computed of all views
+    found.__dict__.update(views=tuple(views), by_fingerprint=steps, by_name=by_name)  # not looked at one by one
     return found
 
 
 def _like_others(view: PlannedView, plan: MaintenancePlan) -> PlannedView:
-    """A view with the very columns of the others of its family: they are recorded once."""
-    family = plan.family_of.get(view.step)
-    if family is None:
+    """A view with the very columns of the others that its step writes: they are recorded once."""
+    if view.step not in plan.by_fingerprint:
         return view
-    other = plan.view(family.views[0])
+    others = _written_by(plan, view.step)
+    if not others:
+        return view
+    other = plan.view(others[0])
     if (view.key, view.columns, view.order) != (other.key, other.columns, other.order):
         return view
     return replace(other, name=view.name, constants=view.constants)
