@@ -8,6 +8,7 @@ import pytest
 
 from everview.catalog import Catalog, Draft, ViewDefinition, ViewStatus, documents
 from everview.change.schema import Schema
+from everview.errors import DefinitionError
 from tests.catalog.memory import MemoryMetadata
 from tests.catalog.test_random_histories import contents
 
@@ -136,4 +137,17 @@ def test_a_change_that_fails_leaves_nothing(writer: Catalog) -> None:
     before = contents(writer)
     with pytest.raises(ZeroDivisionError):
         writer.change(work)
+    assert contents(writer) == before
+
+
+def test_a_draft_that_is_committed_cannot_be_changed(writer: Catalog) -> None:
+    with writer.transaction() as draft:
+        draft.create_view(ViewDefinition("more", "SELECT …"))
+    before = contents(writer)
+    with pytest.raises(DefinitionError, match="is committed"):
+        draft.create_view(ViewDefinition("late", "SELECT …"))
+    with pytest.raises(DefinitionError, match="is committed"):
+        draft.drop_view("more")
+    with pytest.raises(DefinitionError, match="is committed"):
+        draft.create_group("late")
     assert contents(writer) == before

@@ -130,8 +130,8 @@ class Draft(Definitions):
 
     def _write_table(self, table: Table, created: float) -> Table:
         stamped = replace(table, stamp=documents.encode_table(table, self._version, created))
-        self._put_table(stamped)
         self._write(documents.table_name(table.id), stamped.stamp)
+        self._put_table(stamped)
         return stamped
 
     # -------------------------------------------------------------- views
@@ -238,8 +238,8 @@ class Draft(Definitions):
             written = self._placed(written)
             self._check_state(written)
         before = self._state_of(written.id)
-        self._put_derived(written)
         self._write(documents.derived_name(written), documents.encode_derived(written))
+        self._put_derived(written)
         self._mark_state(before)
         self._mark_state(written.state)
         return written
@@ -339,8 +339,8 @@ class Draft(Definitions):
                 detail="the store knows a group's epochs by its name",
                 hint="choose another name",
             )
-        self._groups[fold(name)] = group
         self._write(document, documents.encode_group(group))
+        self._groups[fold(name)] = group
         return group
 
     def fresh_group(self, kind: GroupKind) -> Group:
@@ -374,7 +374,7 @@ class Draft(Definitions):
         self.puts[documents.discard_name(table.id)] = documents.encode_discard(table)
 
     def _write(self, name: str, document: bytes) -> None:
-        assert not self._is_over, "this draft is committed"
+        self._refuse_over()
         self.puts[name] = document
         self.puts[documents.history_name(name, self._version)] = document
 
@@ -384,9 +384,13 @@ class Draft(Definitions):
 
     def _delete(self, name: str) -> None:
         """A name that is deleted is never written again: ids and groups' names are not reused."""
-        assert not self._is_over, "this draft is committed"
+        self._refuse_over()
         self.puts.pop(name, None)
         self.deletes.add(name)
+
+    def _refuse_over(self) -> None:
+        if self._is_over:
+            raise DefinitionError("this draft is committed and cannot be changed", hint="begin another change")
 
     def _number(self) -> int:
         self._next_id += 1

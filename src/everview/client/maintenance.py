@@ -78,6 +78,7 @@ class Maintenance:
             self._maintainer.recover()
             self._maintainer.build()
             self._maintainer.tidy()
+        self._maintainer.plans.forget_inputs()
 
     def _withdraw(self, created: Sequence[_Created]) -> None:
         """Withdraw views that could not be built, the last first; the views that they replaced are restored."""

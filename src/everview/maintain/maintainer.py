@@ -265,7 +265,6 @@ class Maintainer:
         if gone:
             self.catalog.forget(gone)
         self.plans.sweep(build.plan for build in self.builder.builds())
-        self.plans.forget_inputs()
         return is_retired
 
     def trim(self) -> None:

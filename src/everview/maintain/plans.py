@@ -101,13 +101,12 @@ class Plans:
     def learn(self, one: Maintained, compiled: ViewInput) -> None:
         """What a view compiled to when it was created. That is used where a view of the same template
         was found to compile to the same from its record: a plan must be the same in every process."""
-        if len(self._created) >= INPUTS:
-            self._created.clear()  # another process builds the views
         self._created[_meaning(one)] = compiled
 
     def forget_inputs(self) -> None:
-        """Forget what very many views compiled to, once they are built: Python's garbage collector would look at it
-        again and again, for seconds."""
+        """Forget what views compiled to when they were created, once they are built here or by another process; and
+        what very many views compile to: Python's garbage collector would look at it again and again, for seconds."""
+        self._created.clear()
         if len(self._inputs) > INPUTS:
             self._inputs.clear()
             self._planned = None
