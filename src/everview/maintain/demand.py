@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import threading
 import time
 from collections import Counter
@@ -48,7 +49,7 @@ def by_demand(groups: Iterable[str], asked: Mapping[str, float]) -> list[str]:
 
 def per_minute(reads: float) -> float:
     """How often a group is asked for each minute whose reads count as so many."""
-    return reads * 60.0 / HALF_LIFE * 0.6931471805599453
+    return reads * 60.0 / HALF_LIFE * math.log(2)
 
 
 def record_reads(store: Store, counts: Mapping[str, int], now: float | None = None) -> None:
