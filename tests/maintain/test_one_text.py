@@ -89,4 +89,10 @@ def test_views_of_a_template_are_compiled_once(db: everview.Database, monkeypatc
         again.sql("DROP MATERIALIZED VIEW v3; INSERT INTO a VALUES (500, 1, 500)")
         again.flush()
         assert again.sql("SELECT count(*) FROM v29").rows() == [(1,)]
-    assert len(compiled) > 20, "another process compiles what is recorded, and comes to the same plan"
+        again.sql(text(40))
+        assert len(compiled) == 2, "another process compiles the view that is new, and no other"
+        before = {table.id for view in again.catalog.views() for table in view.state}
+        monkeypatch.setattr("everview.maintain.plans.__version__", "0.0.1")
+        again.sql(text(50))
+        assert len(compiled) > 20, "another version compiles what is recorded"
+        assert {table.id for view in again.catalog.views() for table in view.state} == before, "and has the same plan"

@@ -362,6 +362,8 @@ def test_new_views_that_cannot_join_wait_for_the_rebuild_of_their_group(tmp_path
 def test_views_that_are_planned_otherwise_whenever_they_are_rebuilt_are_not_rebuilt_for_ever(
     tmp_path: Path, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    versions = itertools.count()
+    monkeypatch.setattr("everview.maintain.plans.planner", lambda: str(next(versions)))
     monkeypatch.setattr("everview.maintain.building._outgrown", lambda whole, held, live: live)
     with copied(shop, tmp_path / "copy") as k:
         with pytest.raises(StalledError, match="planned otherwise once more"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from everview.catalog import documents
 from everview.catalog.definitions import Definitions
-from everview.catalog.documents import Change, Head
+from everview.catalog.documents import DefinitionChange, Head
 from everview.catalog.names import fold
 from everview.catalog.objects import MAIN, Derived, Group
 from everview.store.contract import Metadata
@@ -91,7 +91,7 @@ def _changed(metadata: Metadata, last: Head, head: Head) -> set[str] | None:
     return names if version == head.changed else None
 
 
-def _changes(metadata: Metadata, numbers: Sequence[int]) -> list[Change | None]:
+def _changes(metadata: Metadata, numbers: Sequence[int]) -> list[DefinitionChange | None]:
     found = {name: _document(metadata, name) for name in map(documents.change_name, numbers)}
     return [
         None if document is None else documents.decode(name, document, documents.read_change)

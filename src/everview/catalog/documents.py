@@ -142,7 +142,7 @@ def read_head(plain: Json) -> Head:
 
 
 @dataclass(frozen=True)
-class Change:
+class DefinitionChange:
     """What one change of definitions wrote or removed."""
 
     version: int
@@ -157,14 +157,14 @@ def change_name(number: int) -> str:
     return f"{CHANGES}{number % KEPT_CHANGES}"
 
 
-def encode_change(change: Change) -> bytes:
+def encode_change(change: DefinitionChange) -> bytes:
     names = change.names if change.names is not None and len(change.names) < LARGE_CHANGE else None
     return encode("change", {"version": change.version, "before": change.before, "names": names})
 
 
-def read_change(plain: Json) -> Change:
+def read_change(plain: Json) -> DefinitionChange:
     names = plain["names"]
-    return Change(int(plain["version"]), int(plain["before"]), None if names is None else tuple(names))
+    return DefinitionChange(int(plain["version"]), int(plain["before"]), None if names is None else tuple(names))
 
 
 def encode_table(table: Table, version: int, created: float, dropped: bool = False) -> bytes:

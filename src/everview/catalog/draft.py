@@ -87,10 +87,10 @@ class Draft(Definitions):
         """The head document that belongs to this draft."""
         return documents.Head(self._next_id, self._version, self._changes + 1)
 
-    def change(self) -> documents.Change:
+    def change(self) -> documents.DefinitionChange:
         """The record of what this draft changes in the definitions."""
         names = sorted(name for name in {*self.puts, *self.deletes} if name.startswith(documents.DEFINING))
-        return documents.Change(self._version, self.version, tuple(names))
+        return documents.DefinitionChange(self._version, self.version, tuple(names))
 
     def published(self) -> Definitions:
         """The definitions that this draft has made, once it is committed. It cannot be changed any more."""

@@ -196,7 +196,7 @@ class Plans:
         found = self._known(digest).plan
         return replace(found, first=frozenset(found.plan.by_fingerprint)) if first else found
 
-    def _known(self, digest: str) -> _Known:
+    def _known(self, digest: str) -> _KnownPlan:
         """The plan, from the last one before it that is known or recorded as a whole, by the changes since then."""
         changes: list[RecordedPlan] = []
         before = digest
@@ -340,7 +340,7 @@ def commit(store: Store, changes: Callable[[int], tuple[Mapping[str, bytes], Col
 
 
 @dataclass(frozen=True)
-class _Known:
+class _KnownPlan:
     """A plan that is decoded."""
 
     plan: BoundPlan
@@ -348,11 +348,11 @@ class _Known:
     """How many changes it is recorded away from a whole plan."""
 
 
-_decoded: OrderedDict[str, _Known] = OrderedDict()
+_decoded: OrderedDict[str, _KnownPlan] = OrderedDict()
 
 
-def _remember(digest: str, bound: BoundPlan, changes: int) -> _Known:
-    found = _decoded[digest] = _Known(bound, changes)
+def _remember(digest: str, bound: BoundPlan, changes: int) -> _KnownPlan:
+    found = _decoded[digest] = _KnownPlan(bound, changes)
     with suppress(KeyError):  # another thread may have forgotten it already
         _decoded.move_to_end(digest)
         while len(_decoded) > KEPT:
