@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -359,3 +360,20 @@ def test_records_come_back_as_they_were() -> None:
     adopted = again.views.adopted({"b": (2, 0, 0), "d": (0, 0, 0)}, 11)
     assert [adopted[name].updates for name in "abd"] == [(1, 2, 3), (2, 0, 0), (0, 0, 0)]
     assert [adopted[name].since for name in "abd"] == [7, 11, 11]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_of_views_that_come_and_go(seed: int) -> None:
+    rng = random.Random(seed)
+    found, model = ViewSums(), dict[str, tuple[int, list[int]]]()
+    for epoch in range(1, 200):
+        changed = {f"v{rng.randrange(100)}": (rng.randrange(5), rng.randrange(5), rng.randrange(5)) for _ in range(4)}
+        comes = rng.random() < 0.3
+        found = found.adopted(changed, epoch) if comes else found.after(changed, epoch)
+        for name, three in changed.items():
+            since, known = (epoch, [0, 0, 0]) if comes else model.get(name, (epoch, [0, 0, 0]))
+            model[name] = since, [before + more for before, more in zip(known, three, strict=True)]
+    for number in range(100):
+        since, wanted = model.get(f"v{number}", (0, [0, 0, 0]))
+        one = found[f"v{number}"]
+        assert (one.since, list(one.updates)) == (since, wanted)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everview.catalog import Catalog, Draft, IndexDefinition, Maintained, ViewDefinition, ViewStatus
+from everview.catalog import Catalog, Draft, IndexDefinition, ViewDefinition, ViewStatus
 from everview.maintain.builds import Build
 from everview.maintain.leaving import tables_left
 from everview.maintain.metrics import Metrics
@@ -32,7 +32,7 @@ from everview.plan.maintenance import MaintenancePlan, PlanChange, Step, continu
 from everview.store.contract import StateTable, Store
 
 
-def record_joined(plans: Plans, catalog: Catalog, build: Build, live: Sequence[Maintained]) -> str:
+def record_joined(plans: Plans, catalog: Catalog, build: Build) -> str:
     """Record the target's plan with the views of the build, bound to the states of both; returns its digest. Where the
     views only add to the plan, what they add is recorded."""
     definitions = catalog.definitions()
@@ -43,7 +43,7 @@ def record_joined(plans: Plans, catalog: Catalog, build: Build, live: Sequence[M
         change = plans.joining(last[1], own.plan)
         if change is not None:
             return plans.record_after(last[0], _bound_change(own, last[1], change, build.target))[0]
-    whole = plans.planned(definitions, [*live, *views])
+    whole = plans.planned(definitions, [*definitions.live(build.target), *views])
     if last is not None:
         whole = continued(whole, last[1].plan)
     whole = continued(whole, own.plan)

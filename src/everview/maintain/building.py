@@ -296,7 +296,7 @@ class Builder:
         base = self._meeting_epoch(build)
         if base is None:
             return build
-        joined = record_joined(self.plans, self.catalog, build, self._live(build.target))
+        joined = record_joined(self.plans, self.catalog, build)
         return self._recorded(replace(build, phase=BuildPhase.JOINING, joined=joined, base=base))
 
     def _catch_up_both(self, build: Build, deadline: float | None) -> None:

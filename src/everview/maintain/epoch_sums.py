@@ -68,8 +68,8 @@ class ViewSums:
         else:
             added = np.zeros(len(wanted) - int(known.sum()), _ROW)
             added["view"], added["since"] = wanted[~known], epoch
-            rows = np.concatenate([rows, added])
-            rows = rows[np.argsort(rows["view"])]
+            added = added[np.argsort(added["view"])]
+            rows = np.insert(rows, np.searchsorted(rows["view"], added["view"]), added)
             places = np.searchsorted(rows["view"], wanted)
         rows["updates"][places] += np.array(list(changed.values()), np.int64)
         return ViewSums(rows, self.plan)
@@ -77,7 +77,10 @@ class ViewSums:
     def adopted(self, brought: Mapping[str, Three], epoch: int) -> ViewSums:
         """With views that become the group's own, and what was done to them before."""
         wanted = np.fromiter(map(_digest, brought), np.uint64, len(brought))
-        kept = ViewSums(self.rows[~np.isin(self.rows["view"], wanted)], self.plan)
+        places = np.searchsorted(self.rows["view"], wanted)
+        places = places[places < len(self.rows)]
+        known = places[np.isin(self.rows["view"][places], wanted)]
+        kept = ViewSums(np.delete(self.rows, known) if len(known) else self.rows, self.plan)
         return kept.after(brought, epoch)
 
     def of(self, names: Collection[str], plan: str) -> ViewSums:

@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from operator import attrgetter
 
 from everview.change.types import Type
@@ -40,7 +42,7 @@ from everview.plan.maintenance.operator_definitions import AnyOperator
 
 Row = tuple[str, ...]
 FEW = 8
-"""Members that leave one by one: more of them are looked for all at once."""
+"""More than a title names; and members that leave one by one: more of them are looked for all at once."""
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _NAME = attrgetter("name")
@@ -148,8 +150,9 @@ def _joined_step(held: MaintenancePlan, own: MaintenancePlan, step: Step) -> Cha
     states = tuple(replace(old, fields=new.fields) for new, old in zip(step.states, known.states, strict=True))
     written = [view.name for view in own.views if view.step == step.fingerprint]
     if written and states:
-        names = sorted([*_written_by(held, step.fingerprint), *written])
-        title, states = _written(names, states)
+        before = _written_by(held, step.fingerprint)
+        first = sorted([*before[:FEW], *written])
+        title, states = _written(first, len(before) + len(written), states)
     again = replace(step, title=title, operator=operator, states=states, constants=known.constants)
     changed = replace(again, constants=None) if again != known else None
     return ChangedStep(step.fingerprint, changed, types, tuple(entered))
@@ -161,9 +164,9 @@ def _titled(operator: AnyOperator, before: str, rows: Sequence[Row]) -> str:
     return filled(title, rows[0]) if len(rows) == 1 else title
 
 
-def _written(names: Sequence[str], states: Sequence[State]) -> tuple[str, tuple[State, ...]]:
-    """What a step is called that writes these views, and what its states are."""
-    title = called(names, len(names))
+def _written(first: Sequence[str], count: int, states: Sequence[State]) -> tuple[str, tuple[State, ...]]:
+    """What a step is called that writes so many views, of which these are the first, and what its states are."""
+    title = called(first[:count], count)
     return title, tuple(replace(state, name=f"{state.role.value} {title}") for state in states)
 
 
@@ -244,7 +247,7 @@ def without(held: MaintenancePlan, names: Collection[str]) -> PlanChange | None:
             width = len(constants.types) if constants else 0
             consumers.setdefault(one.step, []).append((step, at, at + width))
             at += width
-    writers = {view.step for view in held.views}
+    going = Counter((view.step, view.constants) for view in gone_views)
     steps: list[ChangedStep] = []
     gone: set[str] = set()
     for step in reversed(held.steps):
@@ -254,8 +257,9 @@ def without(held: MaintenancePlan, names: Collection[str]) -> PlanChange | None:
             leaving |= {row[start:end] for row in left.get(consumer.fingerprint, ())}
         if not leaving:
             continue
-        if step.fingerprint in writers:
-            leaving -= {v.constants for v in held.views if v.step == step.fingerprint and v.name not in names}
+        leaving -= {
+            row for row in leaving if held.written.get((step.fingerprint, row), 0) > going[step.fingerprint, row]
+        }
         for consumer, start, end in readers:
             leaving -= _still_read(consumer, start, end, leaving, left.get(consumer.fingerprint, set()))
         left[step.fingerprint] = leaving
@@ -285,13 +289,14 @@ def _still_read(consumer: Step, start: int, end: int, rows: set[Row], gone: set[
 
 
 def _step_without(held: MaintenancePlan, step: Step, leaving: set[Row], names: Collection[str]) -> ChangedStep | None:
-    written = _written_by(held, step.fingerprint)
-    staying = [name for name in written if name not in names]
     title, states = step.title, step.states
-    if len(staying) < len(written):
-        if not staying:
+    gone = sum(held.view(name).step == step.fingerprint for name in names)
+    if gone:
+        written = _written_by(held, step.fingerprint)
+        first = list(islice((name for name in written if name not in names), FEW))
+        if not first:
             return None
-        title, states = _written(staying, states)
+        title, states = _written(first, len(written) - gone, states)
     elif leaving and step.members - len(leaving) == 1:
         title = _titled(step.operator, title, [row for row in _members(step) if row not in leaving])
     again = replace(step, title=title, states=states, constants=None) if title != step.title else None
@@ -335,6 +340,19 @@ def changed(plan: MaintenancePlan, change: PlanChange) -> MaintenancePlan:
         plan.before_images,
     )
     found.__dict__.update(views=tuple(views), by_fingerprint=steps, by_name=by_name)  # not looked at one by one
+    if "written" in plan.__dict__:
+        found.__dict__["written"] = _written_after(plan, change)
+    return found
+
+
+def _written_after(plan: MaintenancePlan, change: PlanChange) -> dict[tuple[str, Row], int]:
+    found = dict(plan.written)
+    for view in change.entered:
+        found[view.step, view.constants] = found.get((view.step, view.constants), 0) + 1
+    for view in map(plan.view, change.left):
+        found[view.step, view.constants] -= 1
+        if not found[view.step, view.constants]:
+            del found[view.step, view.constants]
     return found
 
 

@@ -22,6 +22,7 @@ The parameters of a step are those of its inputs, one input after another, and t
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -261,6 +262,11 @@ class MaintenancePlan:
     @cached_property
     def by_name(self) -> dict[str, PlannedView]:
         return {view.name: view for view in self.views}
+
+    @cached_property
+    def written(self) -> dict[tuple[str, tuple[str, ...]], int]:
+        """How many views each member of a step is written for."""
+        return dict(Counter((view.step, view.constants) for view in self.views))
 
     @cached_property
     def family_of(self) -> dict[str, Family]:
