@@ -211,7 +211,8 @@ def notes(rows: Sequence[Row]) -> list[str]:
         found.append(
             f"Creating views is not part of these rates. In one text it takes {creating[most]:.1f} ms a view on the "
             f"way to {most:,} of them, nearly all of it reading, checking and planning each text; the first epoch "
-            f"with a new plan takes {_of(rows, ONE_EACH, 'first')[most]:.1f} s, of which the plan is what is large."
+            f"with them takes {_of(rows, ONE_EACH, 'first')[most]:.1f} s. How long it takes to create them one at a "
+            "time: [One more view](#one-more-view)."
         )
     evaluated = _of(rows, ONE_EACH, "evaluated")
     if evaluated:

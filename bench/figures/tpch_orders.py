@@ -47,10 +47,10 @@ def measure(setting: Setting) -> Iterator[Found]:
             db.sql(f"CREATE MATERIALIZED VIEW v AS {VIEWS[view]}")
             tables = ("customer", "orders") if view == JOIN else ("orders",)
             for name in tables:
-                for rows in batches(found[name], setting.pick(50_000, 5_000)):
+                for rows in batches(found[name], setting.pick(50_000, 1_000)):
                     db.table(name).put_many(rows)
             written = sum(db.table(name).count() for name in tables)
-            pace = on_spark(path, db, spark, SERVERS, setting.pick(PER_EPOCH, 5_000), setting.pick(COLD, 0))
+            pace = on_spark(path, db, spark, SERVERS, setting.pick(PER_EPOCH, 2_000), setting.pick(COLD, 0))
             shown = db.view("v").count()
             row: Row = {
                 "view": view,
