@@ -11,13 +11,15 @@ import faulthandler
 import os
 import select
 import sys
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from everview.errors import EverviewError
-from everview.maintain.epoch_sizes import EpochSizes
+from everview.maintain.epoch_sizes import EpochSize, EpochSizes, GroupSizes
 from everview.zones.pipeline import Pipeline
 from everview.zones.session import new_session
 from tests.faults.points import FOLDER, install
@@ -40,15 +42,38 @@ SETTINGS = {
 }
 
 
-IN_DRIVER = 3
-"""Epochs of at most so many operations are done in the driver: some of them, and the others on Spark."""
+HERE = 3
+"""One epoch in so many is done in the driver, the others on Spark."""
+
+
+class MixedGroup(GroupSizes):
+    """Epochs that are done here and on Spark in turn, whatever their size: with a border, a busy machine on which
+    epochs take long would never see a small one again."""
+
+    begun = 0
+
+    def next(self, pending: int, *, spark: bool) -> EpochSize:
+        size = super().next(pending, spark=spark)
+        self.begun += 1
+        return replace(size, here=not spark or self.begun % HERE == 0)
+
+
+class MixedSizes(EpochSizes):
+    """The same for every group."""
+
+    def __init__(self, servers: Callable[[], int]) -> None:
+        super().__init__(OPERATIONS, servers, in_driver=0)
+        self._mixed: defaultdict[str, MixedGroup] = defaultdict(lambda: MixedGroup(OPERATIONS, servers, in_driver=0))
+
+    def of(self, group: str) -> GroupSizes:
+        return self._mixed[group]
 
 
 class MixedPipeline(Pipeline):
     """A pipeline that maintains the views before it hands anything over to Spark, and then does some epochs here."""
 
     def _sizes(self) -> EpochSizes:
-        return EpochSizes(OPERATIONS, lambda: self.servers, IN_DRIVER)
+        return MixedSizes(lambda: self.servers)
 
 
 def drive(reports: Reports, arguments: Arguments) -> None:
