@@ -191,7 +191,7 @@ def assert_up_to_date(k: Kept, task: EpochTask, base: int) -> None:
     joining = [build for build in builds_of(k.store) if build.phase.holds_group and build.base < reached]
     assert not joining, "views have become the group's own"
     bound = plans.load(task.plan)
-    assert {one.name for one in k.live()} <= bound.plan.by_name.keys()
+    assert {one.name for one in k.live()} <= set(bound.plan.by_name)
     there = {table.id for running in plans.running(MAIN) for table in running.states.values()}
     assert {table.id for table in bound.states.values()} <= there, "what it keeps is gone"
 

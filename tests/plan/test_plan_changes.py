@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from everview.change.types import INTEGER
 from everview.plan.compile import compile_text
 from everview.plan.maintenance import (
     MaintenancePlan,
@@ -22,6 +23,7 @@ from everview.plan.maintenance import (
     restricted,
     without,
 )
+from everview.plan.maintenance.model import Constants
 from everview.plan.maintenance.recorded import decoded, encoded
 from everview.sql.namespace import Names
 from tests.plan.build_queries import OPERATORS, REEVALUATED
@@ -93,7 +95,7 @@ class Group:
         assert decoded(PlanChange, recorded) == change
         self.plan = changed(self.plan, change)
         assert normal(self.plan) == normal(whole)
-        assert self.plan.by_name == {view.name: view for view in self.plan.views}
+        assert dict(self.plan.by_name) == {view.name: view for view in self.plan.views}
         assert self.plan.by_fingerprint == {step.fingerprint: step for step in self.plan.steps}
         assert MaintenancePlan.from_json(json.loads(json.dumps(self.plan.to_json()))) == self.plan
         return True
@@ -193,3 +195,15 @@ def test_a_view_of_another_group_of_logs_does_not_join() -> None:
         plan_group([view_of(name, MEMBERS["f0_01"])], images) for name, images in (("a", True), ("b", False))
     )
     assert joined(with_images, without_images) is None
+
+
+def test_members_that_are_gone_are_known_without_looking_at_the_others() -> None:
+    first = Constants((INTEGER,), tuple((str(number),) for number in range(100)))
+    second = first.changed(first.types, [("3",), ("7",)], [("200",)])
+    third = second.changed(first.types, [("9",)], [("3",)])
+    assert set(second.gone_since(first)) == {("3",), ("7",)}
+    assert set(third.gone_since(second)) == {("9",)}
+    assert set(third.gone_since(first)) == {("7",), ("9",)}
+    assert set(first.gone_since(third)) == {("200",)}
+    assert second == Constants(first.types, second.members)
+    assert set(second.rows) == set(second.members)

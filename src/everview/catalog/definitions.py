@@ -6,7 +6,8 @@ belong together, whatever others change meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Collection, Iterable
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 from everview.catalog.names import fold, unknown
@@ -20,11 +21,12 @@ from everview.catalog.objects import (
     ViewDefinition,
     ViewStatus,
 )
-from everview.catalog.shared_dicts import SharedDicts
+from everview.catalog.shared_maps import SharedMaps
 from everview.errors import DamagedEntryError, UnknownObjectError
 from everview.store.contract import StateTable, Table
 
 D = TypeVar("D", ViewDefinition, IndexDefinition, NamedQuery)
+M = TypeVar("M", bound=Derived)
 
 
 _A: dict[type, str] = {
@@ -41,6 +43,10 @@ def circular(one: Derived) -> DamagedEntryError:
         detail="it is made of itself",
         hint="restore the store from a backup",
     )
+
+
+def _oldest_first(found: Iterable[M]) -> tuple[M, ...]:
+    return tuple(sorted(found, key=attrgetter("id")))
 
 
 class Definitions:
@@ -61,17 +67,16 @@ class Definitions:
         self.accepted: set[tuple[object, ...]] = set()
         """Recorded texts that were checked (:mod:`everview.catalog.recorded_texts`)."""
         self._tables: dict[int, Table] = {}
-        """As everything by id: the oldest first."""
-        self._views: dict[int, ViewDefinition] = {}
-        self._indexes: dict[int, IndexDefinition] = {}
-        self._queries: dict[int, NamedQuery] = {}
+        """The oldest first."""
+        self._derived: SharedMaps[type[Derived], int, Any] = SharedMaps()
+        """By kind and id."""
         self._groups = {MAIN: Group(MAIN)} | {fold(group.name): group for group in groups}
-        self._ids: dict[str, int] = {}
-        self._readers: SharedDicts[int, int, None] = SharedDicts()
+        self._ids: SharedMaps[None, str, int] = SharedMaps()
+        self._readers: SharedMaps[int, int, None] = SharedMaps()
         """By id: those that read it."""
-        self._members: SharedDicts[str, int, Maintained] = SharedDicts()
+        self._members: SharedMaps[str, int, Maintained] = SharedMaps()
         """By group."""
-        self._live: SharedDicts[str, str, Maintained] = SharedDicts()
+        self._live: SharedMaps[str, str, Maintained] = SharedMaps()
         """By group and name: those that can be read."""
         self._building: dict[int, Maintained] = {}
         self._states: dict[int, tuple[StateTable, int]] = {}
@@ -89,11 +94,9 @@ class Definitions:
         self.version = other.version
         self.accepted = other.accepted
         self._tables = dict(other._tables)
-        self._views = dict(other._views)
-        self._indexes = dict(other._indexes)
-        self._queries = dict(other._queries)
+        self._derived = other._derived.copy()
         self._groups = dict(other._groups)
-        self._ids = dict(other._ids)
+        self._ids = other._ids.copy()
         self._readers = other._readers.copy()
         self._members = other._members.copy()
         self._live = other._live.copy()
@@ -110,18 +113,18 @@ class Definitions:
 
     def _put_table(self, table: Table) -> None:
         self._tables[table.id] = table
-        self._ids[fold(table.name)] = table.id
+        self._ids.put(None, fold(table.name), table.id)
 
     def _remove_table(self, id: int) -> None:
-        del self._ids[fold(self._tables.pop(id).name)]
+        self._ids.remove(None, fold(self._tables.pop(id).name))
 
     def _put_derived(self, one: Derived) -> None:
         """Enter a view, an index or a named query, also in the place of its definition so far."""
         if self._find_derived(one.id) is not None:
             self._remove_derived(one.id, keeps_place=True)
-        self._of_kind(type(one))[one.id] = one
+        self._derived.put(type(one), one.id, one)
         self._tuples.pop(type(one), None)
-        self._ids[fold(one.name)] = one.id
+        self._ids.put(None, fold(one.name), one.id)
         for id in one.depends_on:
             self._readers.put(id, one.id, None)
         if isinstance(one, NamedQuery):
@@ -139,9 +142,9 @@ class Definitions:
         one = self._find_derived(id)
         assert one is not None
         if not keeps_place:
-            del self._of_kind(type(one))[id]
+            self._derived.remove(type(one), id)
             self._tuples.pop(type(one), None)
-        del self._ids[fold(one.name)]
+        self._ids.remove(None, fold(one.name))
         for source in one.depends_on:
             self._readers.remove(source, id)
         if isinstance(one, NamedQuery):
@@ -154,19 +157,11 @@ class Definitions:
             if users > 1:
                 self._states[table.id] = known, users - 1
 
-    def _of_kind(self, kind: type) -> dict[int, Any]:
-        found: dict[type, dict[int, Any]] = {
-            ViewDefinition: self._views,
-            IndexDefinition: self._indexes,
-            NamedQuery: self._queries,
-        }
-        return found[kind]
-
     # -------------------------------------------------------------- everything
 
     def find(self, name: str) -> Table | Derived | None:
         """The object with this name, in any spelling."""
-        id = self._ids.get(fold(name), 0)
+        id = self._ids.of(None).get(fold(name), 0)
         return self._tables.get(id) or self._find_derived(id)
 
     def derived(self) -> tuple[Derived, ...]:
@@ -184,7 +179,7 @@ class Definitions:
         return found
 
     def _find_derived(self, id: int) -> Derived | None:
-        return self._views.get(id) or self._indexes.get(id) or self._queries.get(id)
+        return self.maintained_by_id(id) or self._derived.of(NamedQuery).get(id)
 
     # -------------------------------------------------------------- tables
 
@@ -215,14 +210,13 @@ class Definitions:
         if group is None:
             return self._of(ViewDefinition)
         members = self._members.of(self.group(group).name).values()
-        views = [one for one in members if isinstance(one, ViewDefinition)]
-        return tuple(sorted(views, key=lambda view: view.id))
+        return _oldest_first(one for one in members if isinstance(one, ViewDefinition))
 
     def view(self, name: str) -> ViewDefinition:
         return self._named(ViewDefinition, "view", name)
 
     def view_by_id(self, id: int) -> ViewDefinition:
-        found = self._views.get(id)
+        found: ViewDefinition | None = self._derived.of(ViewDefinition).get(id)
         if found is None:
             raise UnknownObjectError(f"there is no view with the id {id}", hint="it was dropped, or is a table")
         return found
@@ -231,7 +225,8 @@ class Definitions:
         """All indexes, or those on one table or view, the oldest first."""
         if on is None:
             return self._of(IndexDefinition)
-        return tuple(self._indexes[id] for id in sorted(self._readers.of(on)) if id in self._indexes)
+        indexes = self._derived.of(IndexDefinition)
+        return tuple(indexes[id] for id in sorted(self._readers.of(on)) if id in indexes)
 
     def index(self, name: str) -> IndexDefinition:
         return self._named(IndexDefinition, "index", name)
@@ -242,20 +237,20 @@ class Definitions:
 
     def maintained_by_id(self, id: int) -> Maintained | None:
         """The view or index with this id, if it is there."""
-        return self._views.get(id) or self._indexes.get(id)
+        return self._derived.of(ViewDefinition).get(id) or self._derived.of(IndexDefinition).get(id)
 
     def live(self, group: str) -> tuple[Maintained, ...]:
-        """The views and indexes of a group that can be read."""
-        return tuple(self._live.of(group).values())
+        """The views and indexes of a group that can be read, the oldest first."""
+        return _oldest_first(self._live.of(group).values())
 
-    def live_names(self, group: str) -> Set[str]:
+    def live_names(self, group: str) -> Collection[str]:
         """Their names."""
-        return self._live.of(group).keys()
+        return self._live.of(group)
 
-    def same_live(self, other: Definitions, group: str) -> bool:
-        """Whether nothing has changed about what can be read of a group, between these definitions and others of the
-        same catalog; False where that would have to be looked up one by one."""
-        return self._live.of(group) is other._live.of(group)
+    def live_changed(self, before: Definitions, group: str) -> set[str] | None:
+        """The names of what can be read of a group and may have come, gone or changed since earlier definitions of the
+        same catalog; None where that would have to be looked up one by one."""
+        return self._live.changed(before._live, group)
 
     def live_groups(self) -> list[str]:
         """The groups in which there are views or indexes that can be read, by name."""
@@ -275,7 +270,7 @@ class Definitions:
     def _of(self, kind: type[D]) -> tuple[D, ...]:
         known = self._tuples.get(kind)
         if known is None:
-            known = self._tuples[kind] = tuple(self._of_kind(kind).values())
+            known = self._tuples[kind] = _oldest_first(self._derived.of(kind).values())
         return cast(tuple[D, ...], known)
 
     def _named(self, kind: type[D], called: str, name: str) -> D:
@@ -293,7 +288,7 @@ class Definitions:
         reached: set[int] = set()
         waiting = [id]
         while waiting:
-            readers = self._readers.of(waiting.pop()).keys() - reached
+            readers = set(self._readers.of(waiting.pop())) - reached
             reached |= readers
             waiting.extend(readers)
         return tuple(self._in_reading_order(reached))

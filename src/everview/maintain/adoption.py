@@ -90,7 +90,7 @@ def adopt_views(store: Store, plans: Plans, catalog: Catalog, metrics: Metrics, 
             draft.discard(tables_left(last[1], bound))
             if moved or not bound.plan.is_more_than(last[1].plan):
                 draft.puts[left_document(build.target, last[0])] = b""
-        if own.plan.by_name.keys() - bound.plan.by_name.keys():  # dropped when they were about to join
+        if any(view.name not in bound.plan.by_name for view in own.plan.views):  # dropped when they were about to join
             draft.puts[left_document(build.target, build.plan)] = b""
         draft.puts[GROUPS + build.target] = plans.group_document(build.target, joined, reached)
         draft.deletes.add(build.name)
@@ -134,11 +134,11 @@ def shared_tables(own: MaintenancePlan, held: BoundPlan) -> tuple[dict[str, Stat
         before = known.get(step.fingerprint)
         if before is None or before.constants is None or step.constants is None:
             continue
-        mine, theirs = step.constants.rows, before.constants.rows
+        mine, theirs = step.constants, before.constants
         same = [state.fields for state in step.states] == [state.fields for state in before.states]
-        if same and mine.isdisjoint(theirs):
+        if same and not any(row in theirs.rows for row in mine.members):
             shared |= {state.fingerprint: held.states[state.fingerprint] for state in step.states}
-        elif step.states and not (same and mine <= theirs) and not mine >= theirs:
+        elif step.states and not (same and theirs.contains(mine)) and not mine.contains(theirs):
             mixed.append(step)
     return shared, mixed
 
@@ -165,7 +165,7 @@ def _is_replaced(mine: Step, theirs: Step) -> bool:
         return True
     if mine.constants is None or theirs.constants is None:
         return False
-    return not mine.constants.rows <= theirs.constants.rows
+    return not theirs.constants.contains(mine.constants)
 
 
 class StatesOf:

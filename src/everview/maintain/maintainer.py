@@ -179,14 +179,16 @@ class Maintainer:
         if group not in definitions.live_groups():
             self._leave(group, digest, bound)
             return ""
-        same = before is not None and definitions.same_live(before, group)
-        names = bound.plan.by_name.keys() if same else definitions.live_names(group)
+        names, planned = definitions.live_names(group), bound.plan.by_name
+        touched = None if before is None else definitions.live_changed(before, group)
+        candidates = {*names, *planned} if touched is None else touched
+        differs = {name for name in candidates if (name in names) != (name in planned)}
         again = self.plans.as_defined(bound, definitions)
-        if names == bound.plan.by_name.keys():
+        if not differs:
             if again is bound:
                 return digest
             after = self.plans.record(again)
-        elif names < bound.plan.by_name.keys() and (change := without(bound.plan, bound.plan.by_name.keys() - names)):
+        elif not any(name in names for name in differs) and (change := without(bound.plan, differs)):
             whole = BoundChange.between(bound, change, again.tables, {}, bound.planner)
             after, again = self.plans.record_after(digest, whole)
         else:

@@ -57,7 +57,7 @@ def lasting_failure(work: Callable[[], object]) -> Exception | None:
 
 def _is_used(store: Store, catalog: Catalog, group: str) -> bool:
     """Whether the group has views that can be read, or that become its own in the epoch under way."""
-    return bool(catalog.definitions().live(group)) or any(
+    return bool(catalog.definitions().live_names(group)) or any(
         build.target == group and build.phase.holds_group for build in builds_of(store)
     )
 

@@ -120,8 +120,10 @@ def tags_gone(step: Step, now: Step | None) -> set[bytes]:
     """The tags of a step's members that it has not any more."""
     if step.constants is None:
         return set()
-    left = frozenset() if now is None or now.constants is None else now.constants.rows
-    return {_tag(step.fingerprint, row) for row in step.constants.rows - left}
+    gone: Sequence[tuple[str, ...]] = step.constants.members
+    if now is not None and now.constants is not None:
+        gone = now.constants.gone_since(step.constants)
+    return {_tag(step.fingerprint, row) for row in gone}
 
 
 @functools.lru_cache(1 << 18)

@@ -45,7 +45,7 @@ class PlanExcerpt:
 
 def part_of(plan: MaintenancePlan, views: Sequence[str] | None = None) -> PlanExcerpt:
     """What maintains these views; all of them, unless some are given."""
-    names = tuple(plan.by_name) if views is None else tuple(views)
+    names = tuple(view.name for view in plan.views) if views is None else tuple(views)
     unknown = [name for name in names if name not in plan.by_name]
     if unknown:
         raise DefinitionError(f"the plan has no view {unknown[0]}")

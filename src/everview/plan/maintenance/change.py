@@ -23,6 +23,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from operator import attrgetter
 
+from immutables import Map
+
 from everview.change.types import Type
 from everview.plan.maintenance.column_names import filled
 from everview.plan.maintenance.evolution import fields_of_both
@@ -42,7 +44,7 @@ from everview.plan.maintenance.operator_definitions import AnyOperator
 
 Row = tuple[str, ...]
 FEW = 8
-"""More than a title names; and members that leave one by one: more of them are looked for all at once."""
+"""More than a title names."""
 
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _NAME = attrgetter("name")
@@ -87,8 +89,7 @@ def joined(held: MaintenancePlan, own: MaintenancePlan) -> PlanChange | None:
     """What new views add to the plan of a group: ``own`` is theirs alone, continued after the group's. None where the
     whole group has to be planned."""
     known = held.by_fingerprint
-    names = own.by_name
-    if held.before_images != own.before_images or not names.keys().isdisjoint(held.by_name.keys()):
+    if held.before_images != own.before_images or any(view.name in held.by_name for view in own.views):
         return None
     steps: list[ChangedStep] = []
     for step in own.steps:
@@ -283,6 +284,8 @@ def _still_read(consumer: Step, start: int, end: int, rows: set[Row], gone: set[
     """Those of a step's members, of which some are about to go, that stay because a step that reads them stays."""
     if consumer.constants is None:
         return set() if gone else {()}
+    if start == end:  # all of its members read the same
+        return {()} if any(row not in gone for row in consumer.constants.members) else set()
     if (start, end) == (0, len(consumer.constants.types)):
         return {row for row in rows if row in consumer.constants.rows and row not in gone}
     return {row[start:end] for row in consumer.constants.members if row not in gone}
@@ -323,13 +326,15 @@ def changed(plan: MaintenancePlan, change: PlanChange) -> MaintenancePlan:
     for one in change.steps:
         steps[one.fingerprint] = _applied(one, steps.get(one.fingerprint))
     uses = {use.name: use for use in plan.tables if use.step in steps} | {use.name: use for use in change.tables}
-    views, by_name = list(plan.views), dict(plan.by_name)
-    for name in change.left:
-        del views[bisect_left(views, name, key=_NAME)], by_name[name]
-    for entered in change.entered:
-        view = _like_others(entered, plan)
-        insort(views, view, key=_NAME)
-        by_name[view.name] = view
+    views = list(plan.views)
+    with plan.by_name.mutate() as by_name:
+        for name in change.left:
+            del views[bisect_left(views, name, key=_NAME)], by_name[name]
+        for entered in change.entered:
+            view = _like_others(entered, plan)
+            insort(views, view, key=_NAME)
+            by_name[view.name] = view
+        named = by_name.finish()
     families = _families(plan, change, steps, views)
     found = MaintenancePlan(
         tuple(sorted(uses.values(), key=_NAME)),
@@ -339,20 +344,19 @@ def changed(plan: MaintenancePlan, change: PlanChange) -> MaintenancePlan:
         families,
         plan.before_images,
     )
-    found.__dict__.update(views=tuple(views), by_fingerprint=steps, by_name=by_name)  # not looked at one by one
+    found.__dict__.update(views=tuple(views), by_fingerprint=steps, by_name=named)  # not looked at one by one
     if "written" in plan.__dict__:
         found.__dict__["written"] = _written_after(plan, change)
     return found
 
 
-def _written_after(plan: MaintenancePlan, change: PlanChange) -> dict[tuple[str, Row], int]:
-    found = dict(plan.written)
-    for view in change.entered:
-        found[view.step, view.constants] = found.get((view.step, view.constants), 0) + 1
-    for view in map(plan.view, change.left):
-        found[view.step, view.constants] -= 1
-        if not found[view.step, view.constants]:
-            del found[view.step, view.constants]
+def _written_after(plan: MaintenancePlan, change: PlanChange) -> Map[tuple[str, Row], int]:
+    moved = Counter((view.step, view.constants) for view in change.entered)
+    moved.subtract((view.step, view.constants) for view in map(plan.view, change.left))
+    found = plan.written
+    for member, count in moved.items():
+        after = found.get(member, 0) + count
+        found = found.set(member, after) if after else found.delete(member)
     return found
 
 
@@ -375,24 +379,9 @@ def _applied(one: ChangedStep, known: Step | None) -> Step:
     before = None if known is None else known.constants
     if before is None and not one.types:
         return step
-    members = () if before is None else before.members
-    if one.left:
-        members = _without_rows(members, one.left)
-    types = one.types or before.types if before is not None else one.types
-    constants = Constants(types, (*members, *one.entered))
-    if before is not None and "rows" in before.__dict__:
-        constants.__dict__["rows"] = before.rows.difference(one.left).union(one.entered)
-    return replace(step, constants=constants)
-
-
-def _without_rows(rows: Sequence[Row], gone: Sequence[Row]) -> tuple[Row, ...]:
-    if len(gone) > FEW:
-        left = frozenset(gone)
-        return tuple(row for row in rows if row not in left)
-    kept = list(rows)
-    for row in gone:
-        kept.remove(row)
-    return tuple(kept)
+    if before is None:
+        return replace(step, constants=Constants(one.types, one.entered))
+    return replace(step, constants=before.changed(one.types or before.types, one.left, one.entered))
 
 
 def _families(

@@ -22,12 +22,15 @@ The parameters of a step are those of its inputs, one input after another, and t
 from __future__ import annotations
 
 import enum
+import weakref
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeVar
+
+from immutables import Map
 
 from everview.change.schema import KeyPart
 from everview.change.types import Type
@@ -42,6 +45,8 @@ FORMAT = 3
 """Of the recorded plan. Plans are stored with epochs; one of an unknown format is refused."""
 VIEWS_ONE_BY_ONE = 2
 """The format in which each view was recorded by itself."""
+FEW = 8
+"""Members that leave one by one: more of them are looked for all at once."""
 
 OperatorKind = TypeVar("OperatorKind", bound=Operator)
 
@@ -118,9 +123,33 @@ class Constants:
             raise DefinitionError("every member gives every parameter a value", detail=f"types: {self.types}")
 
     @cached_property
-    def rows(self) -> frozenset[tuple[str, ...]]:
-        """The members, to be looked up."""
-        return frozenset(self.members)
+    def rows(self) -> Map[tuple[str, ...], None]:
+        """The members, to be looked up: plans that are made of one another share most of them."""
+        return Map(dict.fromkeys(self.members))
+
+    def contains(self, other: Constants) -> bool:
+        """Whether all members of another step are among these."""
+        mine, others = self.members, other.members
+        return mine[: len(others)] == others or (len(others) <= len(mine) and all(row in self.rows for row in others))
+
+    def changed(
+        self, types: tuple[Type, ...], left: Collection[tuple[str, ...]], entered: Collection[tuple[str, ...]]
+    ) -> Constants:
+        """These constants without members that leave and with others that enter."""
+        found = Constants(types, (*_without_rows(self.members, left), *entered))
+        with self.rows.mutate() as rows:
+            for row in left:
+                rows.pop(row, None)
+            rows.update(dict.fromkeys(entered))
+            found.__dict__["rows"] = rows.finish()
+        found.__dict__["_before"] = weakref.ref(self), left
+        return found
+
+    def gone_since(self, before: Constants) -> list[tuple[str, ...]]:
+        """The members of a step that it had before and has no more."""
+        known, left = self.__dict__.get("_before", (None, ()))
+        candidates = left if known is not None and known() is before else before.members
+        return [row for row in candidates if row not in self.rows]
 
 
 @dataclass(frozen=True)
@@ -260,13 +289,13 @@ class MaintenancePlan:
         return {step.fingerprint: step for step in self.steps}
 
     @cached_property
-    def by_name(self) -> dict[str, PlannedView]:
-        return {view.name: view for view in self.views}
+    def by_name(self) -> Map[str, PlannedView]:
+        return Map({view.name: view for view in self.views})
 
     @cached_property
-    def written(self) -> dict[tuple[str, tuple[str, ...]], int]:
+    def written(self) -> Map[tuple[str, tuple[str, ...]], int]:
         """How many views each member of a step is written for."""
-        return dict(Counter((view.step, view.constants) for view in self.views))
+        return Map(Counter((view.step, view.constants) for view in self.views))
 
     @cached_property
     def family_of(self) -> dict[str, Family]:
@@ -346,11 +375,20 @@ class MaintenancePlan:
         return replace(_decoded({**plain, "views": ()}), views=tuple(sorted(views, key=lambda view: view.name)))
 
 
+def _without_rows(rows: tuple[tuple[str, ...], ...], gone: Collection[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+    if len(gone) > FEW:
+        left = frozenset(gone)
+        return [row for row in rows if row not in left]
+    kept = list(rows)
+    for row in gone:
+        kept.remove(row)
+    return kept
+
+
 def _has_members(step: Step, other: Step) -> bool:
     if step.constants is None or other.constants is None:
         return step.constants is other.constants
-    mine, others = step.constants.members, other.constants.members
-    return mine[: len(others)] == others or other.constants.rows <= step.constants.rows
+    return step.constants.contains(other.constants)
 
 
 def _decoded(plain: Mapping[str, Any]) -> MaintenancePlan:
