@@ -62,8 +62,10 @@ def on_spark(
     time; with ``per_epoch`` all of them are done on Spark, and none is larger. The first epoch is never timed, nor
     are ``cold`` more, nor those in which epochs still grow, nor the last, which takes what is left."""
     from everview.zones.pipeline import Pipeline
+    from everview.zones.rehearsal import rehearse
 
     assert isinstance(db.store, EmbeddedStore)
+    rehearse(spark)  # as a pipeline does that starts Spark itself
     in_driver = None if per_epoch is None else 0
     pipeline = Pipeline(path, spark=spark, servers=servers, operations=per_epoch or CEILING, in_driver=in_driver)
     pipeline.catch_up()

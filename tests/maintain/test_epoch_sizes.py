@@ -7,7 +7,16 @@ import pytest
 from everview.errors import DefinitionError
 from everview.maintain import epoch_costs
 from everview.maintain.epoch_costs import EpochCosts
-from everview.maintain.epoch_sizes import FIRST, GROWTH, LONGEST, EpochSize, EpochSizes, GroupSizes, require_border
+from everview.maintain.epoch_sizes import (
+    FIRST,
+    GROWTH,
+    LONGEST,
+    LONGEST_OF_MANY,
+    EpochSize,
+    EpochSizes,
+    GroupSizes,
+    require_border,
+)
 
 CEILING = 1_000_000
 
@@ -81,8 +90,16 @@ def test_an_epoch_takes_no_longer_than_it_should() -> None:
     group = sizes()
     for operations in (1, 1_000, 50_000):
         group.measured(operations, 0.005 + operations * 1e-5, here=True)
-    size = group.next(10_000_000, spark=False).operations
+    size = group.next(200_000, spark=False).operations
     assert 0.9 * LONGEST < 0.005 + size * 1e-5 <= LONGEST
+
+
+def test_epochs_of_a_long_backlog_may_take_longer() -> None:
+    group = sizes()
+    for operations in (1, 1_000, 50_000, 200_000):
+        group.measured(operations, 0.005 + operations * 1e-5, here=True)
+    took = [0.005 + group.next(pending, spark=False).operations * 1e-5 for pending in (1_200_000, 10_000_000)]
+    assert LONGEST < took[0] < 0.9 * LONGEST_OF_MANY < took[1] <= LONGEST_OF_MANY
 
 
 def test_an_epoch_of_a_plan_that_costs_much_without_any_operation_may_take_longer() -> None:
@@ -122,6 +139,26 @@ def test_spark_is_tried_before_it_was_measured() -> None:
     for operations in (1, 10_000, 400_000):
         group.measured(operations, 0.004 + operations * 1e-6, here=True)
     assert not group.next(10_000_000, spark=True).here
+
+
+def test_a_first_epoch_on_spark_that_is_slow_does_not_count() -> None:
+    group = sizes()
+    for operations in (1, 10_000, 400_000):
+        group.measured(operations, 0.004 + operations * 1e-6, here=True)
+    group.measured(400_000, 3.0, here=False)
+    assert not group.next(10_000_000, spark=True).here
+    group.measured(400_000, 0.25, here=False)
+    assert not group.next(10_000_000, spark=True).here
+
+
+def test_where_spark_is_slow_twice_it_is_left() -> None:
+    group = sizes()
+    for operations in (1, 10_000, 400_000):
+        group.measured(operations, 0.004 + operations * 1e-6, here=True)
+    for _ in range(2):
+        assert not group.next(10_000_000, spark=True).here
+        group.measured(400_000, 3.0, here=False)
+    assert group.next(10_000_000, spark=True).here
 
 
 def test_a_border_that_is_given_holds() -> None:

@@ -55,7 +55,7 @@ def normal(plan: MaintenancePlan) -> object:
             step.fields,
             step.zone_key,
             [replace(state, role=Role.PARTITION, name=state.name.partition(" ")[2]) for state in step.states],
-            step.constants and step.constants.rows,
+            step.constants and frozenset(step.constants.rows),
         )
         for step in plan.steps
     }

@@ -179,7 +179,8 @@ class Definitions:
         return found
 
     def _find_derived(self, id: int) -> Derived | None:
-        return self.maintained_by_id(id) or self._derived.of(NamedQuery).get(id)
+        kinds = ViewDefinition, IndexDefinition, NamedQuery
+        return next((found for kind in kinds if (found := self._derived.of(kind).get(id)) is not None), None)
 
     # -------------------------------------------------------------- tables
 

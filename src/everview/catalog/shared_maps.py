@@ -49,7 +49,8 @@ class SharedMaps(Generic[K, Id, V]):
 
     def of(self, key: K) -> Mapping[Id, V]:
         """The entries of a key."""
-        return self._of(key).entries
+        found = self._maps.get(key)
+        return Map() if found is None else found.entries
 
     def changed(self, before: SharedMaps[K, Id, V], key: K) -> set[Id] | None:
         """What was put under a key, or removed, since another copy was as this one is now; None where that is not

@@ -13,9 +13,11 @@ long::
       └──────────────────────── operations
 
 *How large*: all that waits, but no more than is done in about a second, so that views are never long behind
-when many writes come, and the next process soon finishes what a killed one has begun. Sizes of which nothing is
-known yet are approached in steps: an epoch is at most a few times as large as the largest so far. ``operations`` is
-the ceiling, and the bytes of the logs have one of their own (:data:`everview.maintain.epochs.BYTES`).
+when many writes come, and the next process soon finishes what a killed one has begun. Where so much waits that it
+takes many epochs anyway, they may take two seconds: the larger they are, the less an operation costs. Sizes of which
+nothing is known yet are approached in steps: an epoch is at most a few times as large as the largest so far.
+``operations`` is the ceiling, and the bytes of the logs have one of their own
+(:data:`everview.maintain.epochs.BYTES`).
 """
 
 from __future__ import annotations
@@ -32,6 +34,12 @@ CEILING = 1_000_000
 """Log entries that an epoch takes at most, by default, however many wait."""
 LONGEST = 1.0
 """Seconds that an epoch is to take at most."""
+LONGEST_OF_MANY = 2.0
+"""Seconds that it may take where MANY epochs are needed for all that waits. A process that is killed every few seconds
+must be able to finish one."""
+MANY = 8
+SURPRISE = 2.0
+"""How many times longer than expected an epoch on Spark may take before it is doubted."""
 REST_SHARE = 4
 """How many times longer than an empty one it may take at least: else most of the time would go into beginnings."""
 FIRST = 10_000
@@ -66,17 +74,19 @@ class GroupSizes:
         self._in_driver = in_driver
         self.here = EpochCosts(HERE_REST, lambda: HERE_OPERATION)
         self.spark = EpochCosts(SPARK_REST, lambda: self.here.slope / servers())
+        self._doubts = False
+        """Whether the last epoch on Spark was surprisingly slow, and so is not remembered."""
 
     def next(self, pending: int, *, spark: bool) -> EpochSize:
         """The size of the next epoch where so many operations are pending; ``spark``: whether Spark is there."""
         largest = max(self.here.largest, self.spark.largest)
         most = min(pending, self._ceiling, max(FIRST, GROWTH * largest))
         if not spark:
-            return EpochSize(_bounded(self.here, most), here=True)
+            return EpochSize(_bounded(self.here, most, pending), here=True)
         if self._in_driver is not None:
             here = most <= self._in_driver
-            return EpochSize(_bounded(self.here if here else self.spark, most), here)
-        one, other = _bounded(self.here, most), _bounded(self.spark, most)
+            return EpochSize(_bounded(self.here if here else self.spark, most, pending), here)
+        one, other = (_bounded(costs, most, pending) for costs in (self.here, self.spark))
         here = one / self.here.seconds(one) >= other / self.spark.seconds(other)
         return EpochSize(one if here else other, here)
 
@@ -87,8 +97,14 @@ class GroupSizes:
         return self.here.seconds(operations) <= self.spark.seconds(operations)
 
     def measured(self, operations: int, seconds: float, *, here: bool) -> None:
-        """An epoch was done."""
-        (self.here if here else self.spark).measured(operations, seconds)
+        """An epoch was done. One on Spark that was surprisingly slow counts only if the next one is as well: the first
+        one pays for what others find ready, and if it counted, Spark would not be tried again."""
+        if here:
+            self.here.measured(operations, seconds)
+            return
+        self._doubts = not self._doubts and seconds > SURPRISE * self.spark.seconds(operations)
+        if not self._doubts:
+            self.spark.measured(operations, seconds)
 
 
 class EpochSizes:
@@ -127,5 +143,7 @@ def require_border(operations: int | None) -> int | None:
     return operations
 
 
-def _bounded(costs: EpochCosts, most: int) -> int:
-    return costs.most_within(max(LONGEST, REST_SHARE * costs.seconds(1)), most)
+def _bounded(costs: EpochCosts, most: int, pending: int) -> int:
+    """How many operations an epoch may have where so many are pending."""
+    longest = min(max(LONGEST, costs.seconds(pending) / MANY), LONGEST_OF_MANY)
+    return costs.most_within(max(longest, REST_SHARE * costs.seconds(1)), most)

@@ -16,6 +16,8 @@ from everview.operators.tally import Three
 
 NAMED = 256
 """Views whose updates an epoch's figures list one by one: those with the most. Totals contain all."""
+PLACES = 6
+"""Of seconds that are kept: the clock is not more precise here."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,12 @@ class EpochFigures:
 
     def to_json(self) -> bytes:
         record = {one.name: getattr(self, one.name) for one in fields(self)}
-        record["stages"] = [[one.stage, one.tasks, _short(one.seconds), _rounded(one.parts)] for one in self.stages]
+        record["stages"] = [
+            [one.stage, one.tasks, round(one.seconds, PLACES), _rounded(one.parts)] for one in self.stages
+        ]
         for name, value in record.items():
             if isinstance(value, float) and name != "time":
-                record[name] = _short(value)
+                record[name] = round(value, PLACES)
         return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
 
     @staticmethod
@@ -145,10 +149,5 @@ def plus(one: Three, other: Three) -> Three:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-def _short(seconds: float) -> float:
-    """To the microsecond: the clock is not more precise here."""
-    return round(seconds, 6)
-
-
 def _rounded(parts: Mapping[str, float]) -> dict[str, float]:
-    return {name: _short(seconds) for name, seconds in parts.items()}
+    return {name: round(seconds, PLACES) for name, seconds in parts.items()}

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import enum
 import weakref
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -123,9 +124,10 @@ class Constants:
             raise DefinitionError("every member gives every parameter a value", detail=f"types: {self.types}")
 
     @cached_property
-    def rows(self) -> Map[tuple[str, ...], None]:
-        """The members, to be looked up: plans that are made of one another share most of them."""
-        return Map(dict.fromkeys(self.members))
+    def rows(self) -> Map[tuple[str, ...], int]:
+        """The members, to be looked up, with numbers that rise from each to the next: plans that are made of one
+        another share most of them."""
+        return Map(zip(self.members, range(len(self.members)), strict=True))
 
     def contains(self, other: Constants) -> bool:
         """Whether all members of another step are among these."""
@@ -136,14 +138,25 @@ class Constants:
         self, types: tuple[Type, ...], left: Collection[tuple[str, ...]], entered: Collection[tuple[str, ...]]
     ) -> Constants:
         """These constants without members that leave and with others that enter."""
-        found = Constants(types, (*_without_rows(self.members, left), *entered))
+        found = Constants(types, (*self._without(left), *entered))
+        number = self.rows[self.members[-1]] + 1 if self.members else 0
         with self.rows.mutate() as rows:
             for row in left:
                 rows.pop(row, None)
-            rows.update(dict.fromkeys(entered))
+            rows.update(zip(entered, range(number, number + len(entered)), strict=True))
             found.__dict__["rows"] = rows.finish()
         found.__dict__["_before"] = weakref.ref(self), left
         return found
+
+    def _without(self, left: Collection[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
+        """The members but some that leave. A few of them are found by their numbers."""
+        if len(left) > FEW:
+            gone = frozenset(left)
+            return [row for row in self.members if row not in gone]
+        kept = list(self.members)
+        for row in left:
+            del kept[bisect_left(kept, self.rows[row], key=self.rows.__getitem__)]
+        return kept
 
     def gone_since(self, before: Constants) -> list[tuple[str, ...]]:
         """The members of a step that it had before and has no more."""
@@ -373,16 +386,6 @@ class MaintenancePlan:
             return _decoded(plain)
         views = [view for kind in plain.pop("views") for view in _views_alike(kind)]
         return replace(_decoded({**plain, "views": ()}), views=tuple(sorted(views, key=lambda view: view.name)))
-
-
-def _without_rows(rows: tuple[tuple[str, ...], ...], gone: Collection[tuple[str, ...]]) -> Sequence[tuple[str, ...]]:
-    if len(gone) > FEW:
-        left = frozenset(gone)
-        return [row for row in rows if row not in left]
-    kept = list(rows)
-    for row in gone:
-        kept.remove(row)
-    return kept
 
 
 def _has_members(step: Step, other: Step) -> bool:
