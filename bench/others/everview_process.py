@@ -19,7 +19,8 @@ from bench.others.views import RESULTS, columns, query, shape, tables
 @contextmanager
 def system() -> Iterator[Take]:
     def take(view: str, stream: Path, out: Path) -> Taken:
-        with filled(view, stream, out) as (db, base):
+        with opened(view, out) as db:
+            base = fill(db, view, stream)
             started = time.perf_counter()
             db.flush()
             seconds = time.perf_counter() - started
@@ -30,21 +31,26 @@ def system() -> Iterator[Take]:
 
 
 @contextmanager
-def filled(view: str, stream: Path, out: Path) -> Iterator[tuple[everview.Database, float]]:
-    """A store with the view, and everything in its logs; how long the writing took."""
+def opened(view: str, out: Path) -> Iterator[everview.Database]:
+    """A store with the view over empty tables."""
     with everview.open(out / "store") as db:
         for name in tables(view):
             db.sql(f"CREATE TABLE {name} ({columns(name)}, PRIMARY KEY (k))")
         db.sql(f"CREATE MATERIALIZED VIEW v AS {query(view)}")
         db.flush()
-        found = list(rounds(stream, view))
-        started = time.perf_counter()
-        for parts in found:
-            for name, rows in parts:
-                names = [column for column in db.table(name).schema.names if column in rows.column_names]
-                db.table(name).put_many(rows.filter(rows["put"]).select(names))
-                db.table(name).delete_many(rows.filter(pc.invert(rows["put"])).select(["k"]))
-        yield db, time.perf_counter() - started
+        yield db
+
+
+def fill(db: everview.Database, view: str, stream: Path) -> float:
+    """Write everything into the logs; how long that took."""
+    found = list(rounds(stream, view))
+    started = time.perf_counter()
+    for parts in found:
+        for name, rows in parts:
+            names = [column for column in db.table(name).schema.names if column in rows.column_names]
+            db.table(name).put_many(rows.filter(rows["put"]).select(names))
+            db.table(name).delete_many(rows.filter(pc.invert(rows["put"])).select(["k"]))
+    return time.perf_counter() - started
 
 
 def leave(db: everview.Database, view: str, out: Path) -> None:

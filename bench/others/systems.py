@@ -29,7 +29,7 @@ SYSTEMS = (
         "arrow",
         "parquet",
         "the view, stored, and its changes",
-        _sizes(MILLION, MILLION, MILLION, MILLION, 500_000),
+        _sizes(4 * MILLION, 4 * MILLION, 4 * MILLION, 4 * MILLION, MILLION),
         ours=True,
     ),
     System(
@@ -38,7 +38,7 @@ SYSTEMS = (
         "arrow",
         "parquet",
         "the view, stored, and its changes",
-        _sizes(MILLION, MILLION, MILLION, MILLION, 200_000),
+        _sizes(4 * MILLION, 4 * MILLION, 4 * MILLION, 4 * MILLION, MILLION),
         ours=True,
     ),
     System(
@@ -169,8 +169,8 @@ EXPERIMENT = Experiment(
     that is separated too: in PostgreSQL by runs without triggers. *Memory* is the most that its processes had,
     without mapped files.
 
-    Everview chooses the sizes of its epochs; it has two view servers on Spark, and chooses which epochs it does there,
-    and one core without Spark.
+    Everview chooses the sizes of its epochs. On Spark it has two view servers, chooses which epochs it does there and
+    which in its driver, and its pipeline runs before the logs are filled; in process it has one core.
     Flink has parallelism 2, mini-batches of 10,000 rows for each task, state on the heap, no checkpoints;
     it reads Debezium's JSON and writes the view's changes to CSV with `TO_CHANGELOG`. Pathway
     has two threads, and gets puts and deletes by key from its Python connector with a commit every 10,000. DuckDB
