@@ -5,6 +5,7 @@ import resource
 import signal
 from pathlib import Path
 
+import lmdb
 import pytest
 
 from everview.errors import NotAStoreError, StoreFullError
@@ -55,6 +56,32 @@ def test_a_map_that_another_process_enlarged_is_adopted(tmp_path: Path) -> None:
     assert entries(file) == 2010
     fill(file, 2010, 10)
     assert entries(file) == 2020
+    file.close()
+
+
+def grow_in_small_steps(path: Path, megabytes: int) -> None:
+    """Make the map larger for every few rows, as no store does: so that others often meet it."""
+    with lmdb.open(str(path), subdir=False, map_size=SMALLEST, sync=False, metasync=False) as file:
+        number = 0
+        while file.info()["map_size"] < megabytes * SMALLEST:
+            try:
+                with file.begin(write=True) as transaction:
+                    transaction.put(number.to_bytes(8, "big"), bytes(300_000))
+                number += 1
+            except lmdb.MapFullError:
+                file.set_mapsize(file.info()["map_size"] + SMALLEST)
+
+
+def test_a_file_is_opened_while_another_process_makes_it_larger(tmp_path: Path) -> None:
+    path = tmp_path / "data.mdb"
+    Environment(path, SMALLEST).close()
+    process = SPAWN.Process(target=grow_in_small_steps, args=(path, 256))
+    process.start()
+    while process.is_alive():
+        Environment(path, SMALLEST).close()
+    assert process.exitcode == 0
+    file = Environment(path, SMALLEST)
+    assert entries(file) > 256
     file.close()
 
 

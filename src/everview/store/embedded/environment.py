@@ -24,6 +24,7 @@ import contextlib
 import errno
 import fcntl
 import gc
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -55,6 +56,8 @@ LOOK_INTERVAL = 0.001
 """Seconds that may pass between the removal of a file and the first write to it that is refused."""
 _STEP = 1 << 20
 """Maps grow by multiples of this."""
+OPENINGS = 1_000
+"""Attempts to open a file that other processes make larger meanwhile. One takes a fraction of a millisecond."""
 PATIENCE = 10.0
 """Seconds to wait for this process's transactions to end when the map must grow."""
 
@@ -104,17 +107,7 @@ class Environment:
 
     def _open(self) -> File:
         try:
-            return lmdb.open(
-                self._name,
-                map_size=self._size,
-                subdir=False,
-                mode=0o600,
-                sync=False,
-                metasync=False,
-                max_readers=MAX_READERS,
-                max_spare_txns=8,
-                meminit=True,
-            )
+            return self._opened()
         except (lmdb.InvalidError, lmdb.CorruptedError, lmdb.VersionMismatchError) as error:
             raise NotAStoreError(
                 f"{self.path} is not a readable part of a store", detail=str(error), hint="restore it from a backup"
@@ -129,6 +122,27 @@ class Environment:
             raise StoreError(
                 f"cannot open {self.path}", detail=str(error), hint="check the permissions and the file system"
             ) from error
+
+    def _opened(self) -> File:
+        """LMDB maps as much as the file holds, and then reads it. Where another process has made it larger in between,
+        it is mapped again."""
+        for attempt in itertools.count(1):
+            try:
+                return lmdb.open(
+                    self._name,
+                    map_size=self._size,
+                    subdir=False,
+                    mode=0o600,
+                    sync=False,
+                    metasync=False,
+                    max_readers=MAX_READERS,
+                    max_spare_txns=8,
+                    meminit=True,
+                )
+            except lmdb.MapResizedError:
+                if attempt == OPENINGS:
+                    raise
+        raise AssertionError("it counts without end")
 
     def close(self) -> None:
         self.gone = partial(closed, self.path.parent)
